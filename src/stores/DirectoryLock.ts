@@ -69,8 +69,8 @@ export class DirectoryLock {
   async release(): Promise<void> {
     await this.check()
       .then(() => rm(this.path, { force: true }))
+      .finally(() => this.file.close())
       .catch(() => undefined); // it is another process's, or cannot be removed
-    await this.file.close();
   }
 }
 

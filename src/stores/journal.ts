@@ -112,7 +112,7 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writeNext();
-    await this.#file?.close();
+    await this.#giveUp();
     await this.lock.release();
   }
 
@@ -147,10 +147,7 @@ export class Journal {
       this.#size += await this.#appendTo(file, [...keys]);
     } catch (error) {
       // A part may have been written, and nothing after it could be read. If it cannot be cut off, the file is given up.
-      await file.truncate(this.#size).catch(async () => {
-        this.#file = undefined; // so that the next write makes a new file
-        await file.close().catch(() => undefined);
-      });
+      await file.truncate(this.#size).catch(() => this.#giveUp());
       throw error;
     }
   }
@@ -172,10 +169,17 @@ export class Journal {
       await file.close();
       throw error;
     }
-    await this.#file?.close();
+    await this.#giveUp();
     this.#file = file;
     this.#size = size;
     this.#rewriteAbove = 2 * size + slackBytes;
+  }
+
+  /** Closes the file, so that the next write makes a new one. A network file system may report a fault only now. */
+  async #giveUp(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close().catch(() => undefined);
   }
 
   /** Appends the present state of `keys`; returns how many bytes it takes. */

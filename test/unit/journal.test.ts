@@ -33,15 +33,6 @@ async function inStore<T>(directory: string, work: (store: LocalStore) => Promis
   return result;
 }
 
-it('What was deleted stays deleted after a restart', async () => {
-  const directory = scratch();
-  await inStore(directory, async (store) => {
-    await store.put('claim', value, 60_000, 'always');
-    await store.deleteIf('claim', value);
-  });
-  expect(await inStore(directory, (store) => store.get('claim'))).toBeUndefined();
-});
-
 it('What is being written while a store is closed is kept', async () => {
   const directory = scratch();
   await inStore(directory, async (store) => {
@@ -53,11 +44,15 @@ it('What is being written while a store is closed is kept', async () => {
   expect(await inStore(directory, (store) => store.get('key 98'))).toMatchObject({ value });
 });
 
-it('A file that a killed process had begun to write does not stop the next one', async () => {
+it('A file that a killed process had begun to write does not stop the next one; what was deleted stays deleted', async () => {
   const directory = scratch();
   writeFileSync(join(directory, 'journal.new'), 'half of it');
-  await inStore(directory, (store) => store.put('key', value, 60_000, 'always'));
-  const kept = await inStore(directory, (store) => store.get('key'));
+  await inStore(directory, async (store) => {
+    for (const key of ['key', 'claim']) await store.put(key, value, 60_000, 'always');
+    await store.deleteIf('claim', value);
+  });
+  const [kept, deleted] = await inStore(directory, async (store) => [await store.get('key'), await store.get('claim')]);
+  expect(deleted).toBeUndefined();
   expect(kept).toMatchObject({ value });
   expect(kept?.value.buffer.byteLength).toBe(value.length); // a buffer of Node's pool would keep all of the pool
 });
@@ -153,4 +148,17 @@ it('A store that is closed while it renews its lock leaves none behind, and tell
   });
   expect(told).toEqual([]);
   expect(readdirSync(directory)).toEqual(['journal']);
+});
+
+it('A file that reports a fault when it is closed, as on a network, is replaced all the same', async () => {
+  const { store, methods } = await openStore();
+  const { appendFile } = methods;
+  jest.spyOn(methods, 'appendFile').mockImplementationOnce(async function (this: FileHandle, record) {
+    await appendFile.call(this, record);
+    const { close } = this;
+    this.close = () => close().then(() => Promise.reject(new Error('planted')));
+  });
+  await store.put('key', value, 60_000, 'always');
+  await store.forget('record');
+  await store.close();
 });
