@@ -163,7 +163,6 @@ export class Journal {
       size = await this.#appendTo(file, [...this.map.keys()]);
       await file.datasync(); // otherwise a power cut may leave an empty file under the name
       await this.lock.check(); // a process that stood still must not rename over its successor's file
-      await rename(`${path}.new`, path);
     } catch (error) {
       await file.truncate().catch(() => undefined); // a full disk needs the room
       await file.close();
@@ -171,6 +170,10 @@ export class Journal {
     }
     await this.#giveUp();
     this.#file = file;
+    await rename(`${path}.new`, path).catch(async (error) => {
+      await this.#giveUp(); // a network file system may have renamed it all the same
+      throw error;
+    });
     this.#size = size;
     this.#rewriteAbove = 2 * size + slackBytes;
   }

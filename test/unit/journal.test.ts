@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -161,4 +161,19 @@ it('A file that reports a fault when it is closed, as on a network, is replaced 
   await store.put('key', value, 60_000, 'always');
   await store.forget('record');
   await store.close();
+});
+
+it('Nothing more goes into the previous file after a new one that may have taken its place', async () => {
+  const { directory, store, methods } = await openStore();
+  await store.put('other', value, 60_000, 'always');
+  const path = join(directory, 'journal');
+  jest.spyOn(methods, 'datasync').mockImplementationOnce(async () => {
+    rmSync(path);
+    mkdirSync(path);
+  });
+  await expect(store.forget('record')).rejects.toMatchObject({ code: 'EISDIR' });
+  rmdirSync(path);
+  await store.put('key', value, 60_000, 'always');
+  await store.close();
+  expect(await inStore(directory, (next) => next.get('key'))).toMatchObject({ value });
 });
