@@ -96,11 +96,12 @@ export class LocalStore implements Store {
     const writtenAt = performance.now();
     const endsAt = writtenAt + ttlMs;
     if (kept && (when === 'if-absent' || (when === 'if-longer' && kept.endsAt >= endsAt))) return false;
+    const journal = when === 'if-absent' ? this.#journal : undefined;
+    if (journal?.failure) throw journal.failure; // first: else the journal would remember each claim that is refused
     await this.#set(key, { value, version: '', writtenAt, endsAt });
-    const failure = when === 'if-absent' ? this.#journal?.failure : undefined;
-    if (failure === undefined) return true;
+    if (journal?.failure === undefined) return true;
     void this.#drop(key); // a claim that is not in the file must not count: a restart would forget it
-    throw failure;
+    throw journal.failure;
   }
 
   async deleteIf(key: string, expected: Buffer): Promise<boolean> {

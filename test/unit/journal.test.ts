@@ -83,13 +83,16 @@ it.each(['can be cut off', 'cannot'])(
   },
 );
 
-it('A claim that cannot be written is refused, and free again', async () => {
+it('A claim that cannot be written is refused, and free again; of those that follow, nothing is kept to be written', async () => {
   const { directory, store, methods } = await openStore();
   const full = Object.assign(new Error('planted'), { code: 'ENOSPC' });
   jest.spyOn(methods, 'appendFile').mockRejectedValueOnce(full);
-  await expect(store.put('claim', value, 60_000, 'if-absent')).rejects.toMatchObject({ code: 'ENOSPC' });
+  for (const key of ['claim', 'later']) {
+    await expect(store.put(key, value, 60_000, 'if-absent')).rejects.toMatchObject({ code: 'ENOSPC' });
+  }
   expect(await store.get('claim')).toBeUndefined();
   await store.close();
+  expect(readFileSync(join(directory, 'journal'), 'utf8')).not.toContain('later');
   expect(await inStore(directory, (next) => next.put('claim', value, 60_000, 'if-absent'))).toBe(true);
 });
 
