@@ -39,6 +39,7 @@ const linesWith = ({ output }: GatewayProcess, words: string) =>
   output()
     .split('\n')
     .filter((line) => line.includes(words));
+const whenTold = (gateway: GatewayProcess, words: string) => until(() => linesWith(gateway, words).length === 1);
 const read = ({ origin }: GatewayProcess, id: string) => readTaxpayer(origin, id);
 const calls = (ids: readonly string[]) => ids.map((id) => sandbox.tokenCalls(id));
 
@@ -55,6 +56,13 @@ async function storeOf(ids: readonly string[]) {
 async function kill(gateway: GatewayProcess, directory: string) {
   await gateway.kill();
   rmSync(join(directory, 'lock'), { force: true });
+}
+
+/** Creates a link with a key. Returns it, or the code of the error. */
+async function create({ origin }: GatewayProcess) {
+  const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { replayed clientLink { id } } }';
+  const { data, errors } = await postQuery<{ createClientLink: object }>(origin, mutation);
+  return data?.createClientLink ?? errors?.[0]?.extensions.code;
 }
 
 describe('A directory of one process', () => {
@@ -79,7 +87,7 @@ describe('A directory of one process', () => {
     expect(output()).toMatch(
       /^{.*waiting until it ends.*\nCACHE_URL: another gateway uses \S+: stop it first .*redis:\/\/.*\n$/,
     );
-    const [id] = sandbox.addTaxpayers(1) as [string];
+    const { id } = sandbox.addTaxpayer();
     await read(first, id);
     const second = start(directory, { DRAIN_TIMEOUT_MS: '20000' });
     expect(await first.stop()).toBe(0);
@@ -94,15 +102,11 @@ describe('A directory of one process', () => {
     const gateway = await start(directory);
     await read(gateway, before);
     renameSync(directory, `${directory}-away`);
-    await until(async () => linesWith(gateway, 'The directory or its file lock is gone (ENOENT)').length === 1);
+    await whenTold(gateway, 'The directory or its file lock is gone (ENOENT)');
     for (const id of [before, during]) await read(gateway, id);
-    const { errors } = await postQuery(
-      gateway.origin,
-      'mutation { createClientLink(input: { idempotencyKey: "gone" }) { replayed } }',
-    );
-    expect(errors?.[0]?.extensions.code).toBe('UPSTREAM_UNAVAILABLE');
+    expect(await create(gateway)).toBe('UPSTREAM_UNAVAILABLE');
     renameSync(`${directory}-away`, directory);
-    await until(async () => linesWith(gateway, 'store available again').length === 1);
+    await whenTold(gateway, 'store available again');
     await read(gateway, after);
     await kill(gateway, directory);
     const next = await start(directory);
@@ -115,23 +119,15 @@ describe('A directory of one process', () => {
     const first = await start(directory);
     first.child.kill('SIGSTOP');
     const second = await start(directory);
-    const create = async ({ origin }: GatewayProcess) => {
-      const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { replayed clientLink { id } } }';
-      const { data, errors } = await postQuery<{ createClientLink: object }>(origin, mutation);
-      return data?.createClientLink ?? errors?.[0]?.extensions.code;
-    };
     const created = await create(second);
     first.child.kill('SIGCONT');
-    const [id] = sandbox.addTaxpayers(1) as [string];
+    const { id } = sandbox.addTaxpayer();
     await read(first, id);
     expect(await create(first)).toBe('UPSTREAM_UNAVAILABLE');
     await kill(second, directory);
-    await until(
-      async () =>
-        linesWith(
-          first,
-          'taken by another gateway while this one stood still: restart it if this does not end (ELOCKED)',
-        ).length === 1,
+    await whenTold(
+      first,
+      'taken by another gateway while this one stood still: restart it if this does not end (ELOCKED)',
     );
     expect(await create(first)).toBe('UPSTREAM_UNAVAILABLE');
     expect(await first.stop()).toBe(0);
@@ -173,7 +169,7 @@ describe('A damaged file in the directory', () => {
     truncateSync(join(directory, 'journal'), 100);
     const gateway = await start(directory);
     expect(linesWith(gateway, 'was damaged')).toHaveLength(1);
-    const [id] = sandbox.addTaxpayers(1) as [string];
+    const { id } = sandbox.addTaxpayer();
     await read(gateway, id);
     await kill(gateway, directory);
     const next = await start(directory);
