@@ -51,6 +51,7 @@ it('What a watch tries again is retryable', async () => {
   const fetch = async () => new Response('', { status: 502 });
   const watch = watchRefreshJob({ url: 'http://x', taxpayerId: 'x', jobId: 'y', fetch, onReconnect });
   expect(isRetryable(await watch.next().catch((cause: unknown) => cause))).toBe(true);
+  expect(isRetryable(new TypeError('Error in input stream'))).toBe(true); // of Firefox
 });
 
 it('The longest of several times says when to try again', () => {

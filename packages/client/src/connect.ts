@@ -60,7 +60,7 @@ export async function* subscribe<Data>(
       }
     }
   } catch (error) {
-    yield { failure: error as Error };
+    yield { failure: connection.signal.reason ?? error }; // Safari's error of an aborted `fetch` is another
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', close);

@@ -92,7 +92,7 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
   const { name, message, status, statusCode = status, type, target, code = message } = source;
-  if (name === 'TypeError' && /fetch|network|load failed|terminated/i.test(String(message))) return true;
+  if (name === 'TypeError' && /fetch|network|load failed|terminated|input stream/i.test(String(message))) return true;
   if (/^Socket closed$|^(Socket closed with event )?10(0[156]|1[234])\b/.test(String(code))) return true;
   if ([502, 503, 504].includes(Number(statusCode)) || (type === 'error' && target)) return true;
   return ['networkError', 'cause', 'response'].some((key) => isNetworkFailure(source[key], nesting - 1));

@@ -7,7 +7,6 @@ import { serve } from '../../support/serve.js';
 
 /** How far a server gets before it falls silent. */
 type Silence = 'accepts' | 'updates';
-const testTimeoutMs = 20_000;
 
 let connections: Socket[];
 let url: string;
@@ -51,7 +50,7 @@ function serveEvents(_: IncomingMessage, response: ServerResponse) {
 
 function watch(overrides: Partial<WatchOptions> = {}) {
   const tappedFetch: typeof fetch = async (...request) => {
-    const response = await fetch(...request);
+    const response = await fetch(...request).catch(() => Promise.reject(new DOMException('Fetch is aborted'))); // as Safari
     const transform = (chunk: unknown, controller: TransformStreamDefaultController) => {
       controller.enqueue(chunk);
       setImmediate(() => events.emit('chunk'));
@@ -82,29 +81,24 @@ it.each<Silence>(['accepts', 'updates'])(
     expect(isRetryable(causes[0])).toBe(true);
     expect(opened).toBe(2);
   },
-  testTimeoutMs,
 );
 
-it(
-  'A watch stays connected while the gateway only shows that it is alive',
-  async () => {
-    first = 'nothing but signs of life';
-    const updates = watch();
-    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
-    const ended = updates.next();
-    for (let seconds = 0; seconds < 120; seconds += 12) {
-      const chunk = once(events, 'chunk');
-      await jest.advanceTimersByTimeAsync(12_000);
-      write(':\n\n');
-      await chunk;
-    }
-    expect(opened).toBe(1);
-    cutConnections();
-    while (opened === 1) await jest.advanceTimersByTimeAsync(100);
-    expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
-    const closed = once(connections.at(-1) as Socket, 'close');
-    expect((await updates.next()).done).toBe(true);
-    await closed;
-  },
-  testTimeoutMs,
-);
+it('A watch stays connected while the gateway only shows that it is alive', async () => {
+  first = 'nothing but signs of life';
+  const updates = watch();
+  expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+  const ended = updates.next();
+  for (let seconds = 0; seconds < 120; seconds += 12) {
+    const chunk = once(events, 'chunk');
+    await jest.advanceTimersByTimeAsync(12_000);
+    write(':\n\n');
+    await chunk;
+  }
+  expect(opened).toBe(1);
+  cutConnections();
+  while (opened === 1) await jest.advanceTimersByTimeAsync(100);
+  expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
+  const closed = once(connections.at(-1) as Socket, 'close');
+  expect((await updates.next()).done).toBe(true);
+  await closed;
+});
