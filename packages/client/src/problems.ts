@@ -88,12 +88,13 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** A TypeError of fetch, by its words in any engine; a proxy's 502 to 504; an event of a WebSocket, or Apollo Client's error of one. */
+/** A lost connection, by the words of any engine's fetch and of clients; a proxy's 502 to 504; an event of a WebSocket. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
   const { name, message, status, statusCode = status, type, target, code = message } = source;
-  if (name === 'TypeError' && /fetch|network|load failed|terminated|input stream/i.test(String(message))) return true;
-  if (/^Socket closed$|^(Socket closed with event )?10(0[156]|1[234])\b/.test(String(code))) return true;
+  if (/^(Type|Network)Error .*(fetch|network|load failed|terminated|(input|active) stream)/i.test(`${name} ${message}`))
+    return true;
+  if (/^Socket closed$|^premature end|^(Socket closed with event )?10(0[156]|1[234])\b/.test(String(code))) return true;
   if ([502, 503, 504].includes(Number(statusCode)) || (type === 'error' && target)) return true;
   return ['networkError', 'cause', 'response'].some((key) => isNetworkFailure(source[key], nesting - 1));
 }

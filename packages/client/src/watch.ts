@@ -86,7 +86,6 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
   ending: AbortController,
 ): AsyncGenerator<Update, void, undefined> {
   const address = addressOf(url);
-  const operation = { query, variables };
   const ended = ending.signal;
   const aborted = new Promise<undefined>((resolve) => ended.addEventListener('abort', () => resolve(undefined)));
   const abort = () => ending.abort(signal?.reason);
@@ -106,7 +105,7 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
       const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]).catch(lost) : token;
       if (/[^!-~]/.test(accessToken ?? ''))
         throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
-      const received = cause ? [] : subscribe<Data>(address, operation, accessToken, ended, fetch);
+      const received = cause ? [] : subscribe<Data>(address, { query, variables }, accessToken, ended, fetch);
       for await (const { result, failure } of received) {
         if (ended.aborted) return;
         const update = result?.data && updateIn(result.data);

@@ -5,14 +5,11 @@ import { jest } from '@jest/globals';
 import { isRetryable, type WatchOptions, watchRefreshJob } from '../../../packages/client/src/index.js';
 import { serve } from '../../support/serve.js';
 
-/** How far a server gets before it falls silent. */
-type Silence = 'accepts' | 'updates';
-
 let connections: Socket[];
 let url: string;
 let opened: number;
-/** What the first connection brings; those after it bring the end of the job. */
-let first: Silence | 'nothing but signs of life';
+/** What the server does on the first connection before it falls silent; those after it bring the end of the job. */
+let first: string;
 /** Sends bytes on the present event stream. */
 let write: (text: string) => void;
 /** `connection` and `chunk`: what the client has come to. */
@@ -33,10 +30,6 @@ beforeEach(async () => {
 afterEach(() => {
   jest.useRealTimers();
 });
-
-function cutConnections() {
-  for (const socket of connections) socket.destroy();
-}
 
 function serveEvents(_: IncomingMessage, response: ServerResponse) {
   opened += 1;
@@ -60,7 +53,7 @@ function watch(overrides: Partial<WatchOptions> = {}) {
   return watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: tappedFetch, ...overrides });
 }
 
-it.each<Silence>(['accepts', 'updates'])(
+it.each(['accepts', 'updates'])(
   'A watch, where the server %s and falls silent, connects again, and says why',
   async (silence) => {
     first = silence;
@@ -95,10 +88,10 @@ it('A watch stays connected while the gateway only shows that it is alive', asyn
     await chunk;
   }
   expect(opened).toBe(1);
-  cutConnections();
+  for (const socket of connections) socket.destroy();
   while (opened === 1) await jest.advanceTimersByTimeAsync(100);
   expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
-  const closed = once(connections.at(-1) as Socket, 'close');
+  const closed = once(connections.pop() as Socket, 'close');
   expect((await updates.next()).done).toBe(true);
   await closed;
 });
