@@ -61,12 +61,25 @@ for (const name of await readdir(join(dist, 'chunks'))) {
 /** GraphiQL as one page of nine megabytes, compressed. It asks the gateway for its tabs, which must not move: one that does misses its first click. */
 async function explorerPage() {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const head = `<head><style>.graphiql-tab{transform:none!important}</style><script>${hideFederation};hideFederation();${onActiveTab}</script>`;
+  const head = `<head><style>.graphiql-tab{transform:none!important}</style><script>${hideFederation};hideFederation();${allowNoStorage};allowNoStorage();${onActiveTab}</script>`;
   const page = renderGraphiQL({ title: 'Taxpayer gateway · GraphiQL' }).replace('<head>', () => head);
   const start = page.lastIndexOf('YogaGraphiQL.renderYogaGraphiQL(');
   const begin = `fetch('/graphiql/options').then((answer) => answer.json())
     .then((options) => YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), onActiveTab(options)));`;
   return gzipSync(page.slice(0, start) + begin + page.slice(page.indexOf('</script>', start)), { level: 9 });
+}
+
+/** Runs in the page: a browser that blocks cookies throws at `localStorage`, without which GraphiQL shows nothing. */
+function allowNoStorage() {
+  try {
+    window.localStorage.getItem('');
+  } catch {
+    const kept = new Map();
+    const getItem = (key) => kept.get(key) ?? null;
+    const setItem = (key, value) => kept.set(key, value);
+    const removeItem = (key) => kept.delete(key);
+    Object.defineProperty(window, 'localStorage', { value: { getItem, setItem, removeItem } });
+  }
 }
 
 /** Runs in the page: GraphiQL opens the tab of its last visit only for that tab's query, and otherwise adds an empty one. */
