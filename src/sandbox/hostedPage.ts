@@ -29,11 +29,12 @@ export function hostedPage(state: SandboxState, linkId: string, form: string): A
   return answerOf(303, 'text/plain', '', { location: `/c/${linkId}`, 'cache-control': 'no-store' });
 }
 
-const style =
-  ':root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:40rem;margin:auto;padding:1rem}dt{font-weight:600}dd{margin:0 0 .5rem}button{font:inherit;padding:.6rem 1rem}pre{white-space:pre-wrap;border:1px solid;padding:1rem}';
+// The icon keeps browsers from asking for /favicon.ico, which the policy below would refuse.
+const head =
+  '<link rel="icon" href="data:,"><style>:root{color-scheme:light dark}body{font:1rem/1.5 system-ui;max-width:40rem;margin:auto;padding:1rem}dt{font-weight:600}dd{margin:0 0 .5rem}button{font:inherit;padding:.6rem 1rem}pre{white-space:pre-wrap;border:1px solid;padding:1rem}</style>';
 const headers = {
   'content-security-policy':
-    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',
@@ -45,7 +46,7 @@ function html(status: number, content: string): Answer {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Tax authorization – sandbox</title>
-<style>${style}</style>
+${head}
 <main>
 <h1>Tax authorization</h1>
 ${content}

@@ -92,8 +92,9 @@ describe('The hosted page', () => {
     const page = await call(`${path}/`);
     expect(page.body).toContain('&#60;script&#62;&#34;&#38;&#39;');
     expect(page.body).not.toMatch(/<script|1234/);
+    expect(page.body).toContain('<link rel="icon" href="data:,">'); // the policy refuses /favicon.ico
     expect(Object.fromEntries(page.headers)).toMatchObject({
-      'content-security-policy': expect.stringContaining("default-src 'none'"),
+      'content-security-policy': expect.stringContaining("default-src 'none'; img-src data:;"),
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',
     });
