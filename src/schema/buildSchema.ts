@@ -1,4 +1,11 @@
-import { type GraphQLObjectType, type GraphQLSchema, isIntrospectionType, isObjectType } from 'graphql';
+import {
+  GraphQLDirective,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  isIntrospectionType,
+  isObjectType,
+  specifiedDirectives,
+} from 'graphql';
 import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import { asSubgraph, type Resolver } from './asSubgraph.js';
@@ -42,9 +49,16 @@ export function buildSchema(
   const instances: Instances = new Map(
     Object.entries(resolvers).map(([type, someClass]) => [someClass, [type, new someClass()]]),
   );
+  // Without the location that graphql-js has in advance of the specification: clients of the published one, such as Python's
+  // graphql-core up to 3.2.8, cannot read a schema that names it.
+  const directives = specifiedDirectives.map((directive) => {
+    const locations = directive.locations.filter((location) => location !== 'DIRECTIVE_DEFINITION');
+    return new GraphQLDirective({ ...directive.toConfig(), locations });
+  });
   const types = buildSchemaSync({
     resolvers: [...instances.keys()] as unknown as NonEmptyArray<ResolverClass>,
     scalarsMap: [],
+    directives,
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: {} as PubSub, // required for subscriptions but unused: ours bring their own iterators

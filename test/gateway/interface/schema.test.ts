@@ -96,6 +96,11 @@ describe('A value of the service that the schema does not know', () => {
 
 const gateway = await startTestGateway();
 
+it('Introspection names only locations of directives that clients know', async () => {
+  const { data } = await gateway.query('{ __schema { directives { locations } } }');
+  expect(JSON.stringify(data)).not.toContain('DIRECTIVE_DEFINITION');
+});
+
 const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
 const broken = 'The service gave a value that breaks its contract';
 const tooDeep = 'metadata must be nested at most 20 levels';
