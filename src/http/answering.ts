@@ -45,8 +45,9 @@ export function refuseAtOnce(response: ServerResponse, headers = notKept): void 
   if (response.socket === null) return void req.socket.destroy();
   response.shouldKeepAlive = false;
   if (!req.complete) stopReading(req);
-  const body = '{"errors":[{"message":"Too many requests","extensions":{"code":"RATE_LIMITED","retryable":true}}]}';
-  writeBody(response, 429, 'application/json', body, headers);
+  const body =
+    '{"errors":[{"message":"Too many requests","extensions":{"code":"RATE_LIMITED","retryable":true,"retryAfterSeconds":1}}]}';
+  writeBody(response, 429, 'application/json', body, [...headers, 'retry-after', '1']);
 }
 
 export function writeJson(response: ServerResponse, answer: Answer, dialect: Dialect, headers: string[]): void {

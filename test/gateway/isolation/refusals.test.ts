@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { jest } from '@jest/globals';
-import { isRetryable } from '../../../packages/client/src/index.js';
+import { retryAfterSeconds } from '../../../packages/client/src/index.js';
 import { Quota } from '../../../src/admission/Quota.js';
 import { callerKey } from '../../../src/auth/caller.js';
 import { quickPolls, startTestGateway, startTrustedProvider } from '../../support/gateway.js';
@@ -55,7 +55,8 @@ describe('A flood of refusals', () => {
     const answer = await fetch(gateway.origin + path);
     jest.restoreAllMocks();
     const { status, headers } = answer;
-    expect([status, headers.get('connection'), isRetryable(await answer.json())]).toEqual([429, 'close', true]);
+    expect([status, headers.get('connection'), headers.get('retry-after')]).toEqual([429, 'close', '1']);
+    expect(retryAfterSeconds(await answer.json())).toBe(1);
   });
 
   it('on a socket closes it, once more wait than a second answers', async () => {
