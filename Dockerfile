@@ -16,11 +16,12 @@ WORKDIR /app
 COPY --from=build /app/package.json /app/taxpayer-gateway.cdx.json ./
 COPY --from=build /app/dist ./dist
 # The only place that is written to: the embedded cache is kept in the working directory. Mount a volume here to keep it,
-# or set CACHE_URL to a Redis.
-RUN mkdir -p /data && chown node:node /data && ln -s /app/dist/main.js /usr/local/bin/taxpayer-gateway
+# or set CACHE_URL to a Redis. Its group is root for OpenShift, whose users have any uid, but that group.
+RUN install -d -o node -g root -m 775 /data && ln -s /app/dist/main.js /usr/local/bin/taxpayer-gateway
 WORKDIR /data
 VOLUME /data
-USER node
+# As a number, because Kubernetes cannot tell from a name that it is not root.
+USER 1000
 EXPOSE 4000 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
   CMD ["node", "-e", "const e=process.env,m=e.METRICS_PORT;require(e.TLS_CERT_FILE&&!m?'https':'http').get({host:/^(0\\.0\\.0\\.0|::)?$/.test(e.HOST||'')?'localhost':e.HOST,port:m||e.PORT||4000,path:'/health/ready',rejectUnauthorized:false},r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))"]

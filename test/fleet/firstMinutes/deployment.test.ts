@@ -18,10 +18,10 @@ const instructions = read('Dockerfile')
 describe('The Dockerfile', () => {
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
 
-  it('pins its base, keeps no dependencies, runs as a user, has a health check, and lets Node.js be process 1', () => {
+  it('pins its base, keeps no dependencies, runs as a numbered user, has a health check, and lets Node.js be process 1', () => {
     const bases = instructions.filter((line) => line.startsWith('FROM '));
     for (const base of bases) expect(base).toMatch(/^FROM node:\d+\.\d+\.\d+-[\w-]+( AS \w+)?$/);
-    expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER node']);
+    expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER 1000']);
     expect(last.find((line) => line.startsWith('HEALTHCHECK '))).toContain('/health/ready');
     expect(last.at(-1)).toBe('CMD ["node", "/app/dist/main.js"]');
     expect(instructions.filter((line) => /^ADD |curl |sudo |:latest|node_modules/.test(line))).toEqual([]);
