@@ -14,10 +14,11 @@ import { defineProviders, readProviders } from './Provider.js';
 /** The specifications that the subgraph uses. Federation 2.9, because not every composer supports a later version. */
 const links = `
   extend schema
-    @link(url: "https://specs.apollo.dev/link/v1.0")
     @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@tag", "@authenticated", "@requiresScopes", "@cost", "@composeDirective"])
     @link(url: "https://specs.apollo.dev/nullability/v0.4", import: ["@semanticNonNull"])
     @composeDirective(name: "@semanticNonNull")
+    @link(url: "https://the-guild.dev/mesh/v1.0", import: ["@cacheControl"])
+    @composeDirective(name: "@cacheControl")
 
   "Who may share a cached answer."
   enum CacheControlScope { "All callers." PUBLIC "Only the caller who asked." PRIVATE }

@@ -89,19 +89,12 @@ it('through Grafbase, errors of single fields arrive with their extensions, besi
   expect(errors).toMatchObject([{ path: ['taxpayerToken', 'accessToken'], extensions }]);
 });
 
-it('through Grafbase, an answer that is not 2xx loses its code: of a bad token, of a document beyond a limit', async () => {
-  const authorization = await provider.watcherOf([one.taxpayerId]);
-  const tooMany = times(61, (n) => `a${n}: taxpayer(id: "y${n}") { id }`).join(' ');
-  for (const [query, caller] of [
-    [tokenQuery, 'Bearer nonsense'],
-    [`{ ${tooMany} }`, authorization],
-  ] as const) {
-    const { status, errors } = await throughGrafbase(query, { id: one.taxpayerId }, caller);
-    expect([status, errors]).toEqual([
-      200,
-      [expect.objectContaining({ extensions: { code: 'SUBGRAPH_REQUEST_ERROR' } })],
-    ]);
-  }
+it('through Grafbase, an answer that is not 2xx loses its code', async () => {
+  const { status, errors } = await throughGrafbase(tokenQuery, { id: one.taxpayerId }, 'Bearer nonsense');
+  expect([status, errors]).toEqual([
+    200,
+    [expect.objectContaining({ extensions: { code: 'SUBGRAPH_REQUEST_ERROR' } })],
+  ]);
 });
 
 it("Hive Gateway's demand sandbox prices what reaches the service", async () => {

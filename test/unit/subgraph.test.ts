@@ -1,6 +1,6 @@
 import { composeSchemaContract } from '@theguild/federation-composition';
 import { buildASTSchema, isInputObjectType, isObjectType, parse } from 'graphql';
-import { subgraphs } from '../../examples/supergraph/composeSupergraph.js';
+import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
 import { schema } from '../support/schema.js';
 
 const urls = { taxpayersUrl: 'http://127.0.0.1:1/graphql', casesUrl: 'http://127.0.0.1:2/' };
@@ -29,3 +29,6 @@ it('a contract without personal data and secrets has the rest of the graph, and 
     ].sort(),
   );
 });
+
+it('the supergraph says that no two callers share an answer, so that a router which caches asks for each', () =>
+  expect(composeSupergraph(urls)).toContain('type TaxpayerToken @cacheControl(maxAge: 0, scope: PRIVATE)'));

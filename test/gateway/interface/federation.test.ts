@@ -14,7 +14,7 @@ const gateway = await startTestGateway();
 describe('as a subgraph', () => {
   beforeEach(() => gateway.sandbox.resetCounters());
 
-  it('publishes an SDL with the keys, scopes, tags, costs and cache hints that routers act on', async () => {
+  it('publishes an SDL with the keys, costs and cache hints that routers act on', async () => {
     const { data } = await gateway.query<{ _service: { sdl: string } }>('{ _service { sdl } }');
     expect(data?._service.sdl.match(/^type (?!Query|Mutation|Subscription|_).*(?= {)/gm)).toEqual([
       'type RefreshJob @key(fields: "taxpayerId jobId") @cost(weight: 20) @cacheControl(maxAge: 0, scope: PRIVATE)',
@@ -23,9 +23,6 @@ describe('as a subgraph', () => {
       'type CreateClientLinkPayload @cacheControl(maxAge: 0, scope: PRIVATE)',
       'type ClientLink @key(fields: "id", resolvable: false) @cacheControl(maxAge: 0, scope: PRIVATE)',
     ]);
-    expect(data?._service.sdl).toContain(
-      'accessToken: String @authenticated @requiresScopes(scopes: [["taxpayer-tokens:read"]]) @tag(name: "sensitive")',
-    );
   });
 
   it('resolves 50 representations with at most one call per distinct key', async () => {
