@@ -17,7 +17,8 @@ export const gatewayConfig = {
   propagateHeaders: {
     fromClientToSubgraphs({ request, subgraphName, context }) {
       // On a WebSocket, the token is among the parameters of the connection.
-      const authorization = request.headers.get('authorization') ?? context?.connectionParams?.authorization;
+      const { Authorization, authorization: parameter = Authorization } = context?.connectionParams ?? {};
+      const authorization = request.headers.get('authorization') ?? parameter;
       // With the secret anybody could call _service and _entities: no other subgraph may see it.
       const secret = subgraphName === 'taxpayers' && process.env.FEDERATION_SHARED_SECRET;
       return { ...(authorization && { authorization }), ...(secret && { 'x-gateway-router-secret': secret }) };

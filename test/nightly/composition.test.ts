@@ -8,26 +8,25 @@ const { composeServices } = await import('./support/apollo.js');
 const { composeForCosmo } = await import('./support/composeForCosmo.js');
 
 describe('the supergraph', () => {
-  const composed = new Map<string, string>();
+  let composed: Record<string, string>;
   let cosmo: ReturnType<typeof composeForCosmo>;
 
   beforeAll(async () => {
     cosmo = composeForCosmo(subgraphs(urls));
     const { errors, supergraphSdl = '' } = composeServices(subgraphs(urls) as never);
     expect(errors).toBeUndefined();
-    const sdls = {
+    composed = {
       Apollo: supergraphSdl,
       'the Guild': composeSupergraph(urls),
       Cosmo: print(cosmo.federatedGraphAST),
       Grafbase: await composeWithGrafbase(urls),
     };
-    for (const [name, sdl] of Object.entries(sdls)) composed.set(name, sdl.replace(/\s+/g, ' '));
   });
 
   it.each(['Apollo', 'the Guild', 'Cosmo', 'Grafbase'])(
     'of %s has the fields of both, with scopes and tags',
     (name) => {
-      const sdl = composed.get(name) ?? '';
+      const sdl = composed[name]?.replace(/\s+/g, ' ');
       for (const part of [
         'type Subscription',
         'cases: [Case!]!',

@@ -52,7 +52,7 @@ describe('as a subgraph', () => {
   });
 
   it('answers for the representations it can, each with its own error where it cannot', async () => {
-    const [id] = gateway.sandbox.addTaxpayers(1, { status: 'CREATED' });
+    const { id } = gateway.sandbox.addTaxpayer({ status: 'CREATED' });
     const representations = [
       { __typename: 'TaxpayerToken', taxpayerId: 'nobody' },
       { __typename: 'TaxpayerToken', taxpayerId: id },
