@@ -2,6 +2,7 @@ import { composeSchemaContract } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLSchema, parse } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
 import { gatewayConfig } from '../../examples/supergraph/gateway.config.js';
+import { read } from '../support/repository.js';
 import { schema } from '../support/schema.js';
 
 const urls = { taxpayersUrl: 'http://127.0.0.1:1/graphql', casesUrl: 'http://127.0.0.1:2/' };
@@ -48,6 +49,14 @@ it('a contract without personal data and secrets has the rest of the graph, and 
 
 it('the supergraph says that no two callers share an answer, so that a router which caches asks for each', () =>
   expect(composeSupergraph(urls)).toContain('type TaxpayerToken @cacheControl(maxAge: 0, scope: PRIVATE)'));
+
+it.each(['router.yaml', 'router.graphos.yaml', 'cosmo/config.yaml', 'grafbase/grafbase.toml'])(
+  "%s passes on the caller's token and a secret, and lets a query with `waitSeconds` take its time",
+  (name) => {
+    const parts = [/named?\W+authorization/i, /name\W+x-gateway-router-secret/, /timeout\W+310s/];
+    for (const part of parts) expect(read(`examples/supergraph/${name}`)).toMatch(part);
+  },
+);
 
 it('Hive Gateway passes on the token of a WebSocket also in upper case', () => {
   const context = { connectionParams: { Authorization: 'Bearer x' } };
