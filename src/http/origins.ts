@@ -67,7 +67,8 @@ export class Origins {
     if (this.#logged.size >= maxLogged || this.#logged.has(origin)) return;
     this.#logged.add(origin);
     this.surroundings.log.warn(
-      { origin: origin.slice(0, 200) },
+      // In plain characters: JSON leaves control characters of Latin-1 as they are, and a terminal may obey them.
+      { origin: origin.replace(/[^\x21-\x7e]/g, '').slice(0, 200) },
       'a page of this origin is refused: to allow it, set CORS_ORIGINS',
     );
   }
