@@ -22,7 +22,7 @@ const tryAgainLater = 1013;
 const initTimeoutMs = 3000;
 
 /** Most messages of a socket that the system has not taken yet, besides one for each operation that may run on it. */
-const mostUnread = 1000;
+const mostUnsent = 1000;
 /** Bytes that such a message takes besides its own. Measured: 1.8 kB. */
 const messageBytes = 1800;
 
@@ -48,7 +48,7 @@ export class SocketSession {
   /** How many messages wait for their turn. */
   #waiting = 0;
   /** How many messages the system has not taken yet. */
-  #unread = 0;
+  #unsent = 0;
 
   /** `leavePlace` gives back the place among the unauthenticated connections. The end of the connection calls it as well. */
   constructor(
@@ -68,9 +68,9 @@ export class SocketSession {
     socket.on('error', () => {}); // after a malformed frame `ws` closes the socket with the right code
     socket.on('draining', () => this.#closeWhenDrained()); // an event of ours: `webSocketHandler` emits it
     socket.on('message', (data) => void this.#receive(String(data)));
-    socket.on('pong', (data) => this.#keepPace(data.length));
+    socket.on('pong', (data) => this.#countMessage(data.length));
     socket.on('ping', (data) => {
-      this.#keepPace(data.length);
+      this.#countMessage(data.length);
       void this.#write((taken) => socket.pong(data, false, taken));
     });
     socket.once('close', () => {
@@ -114,10 +114,10 @@ export class SocketSession {
       case MessageType.ConnectionInit:
         return void this.#authenticate(message.payload ?? {});
       case MessageType.Ping:
-        this.#keepPace(text.length);
+        this.#countMessage(text.length);
         return void this.#send('{"type":"pong"}');
       case MessageType.Pong:
-        return void this.#keepPace(text.length);
+        return void this.#countMessage(text.length);
       case MessageType.Subscribe:
         return void this.#subscribe(message.id, { ...message.payload }, text.length, startedAt);
       case MessageType.Complete:
@@ -219,7 +219,7 @@ export class SocketSession {
 
   #complete(id: string, characters: number): void {
     this.#running.get(id)?.abort();
-    if (!this.#running.delete(id)) this.#keepPace(characters);
+    if (!this.#running.delete(id)) this.#countMessage(characters);
   }
 
   #closeWhenDrained(): void {
@@ -249,19 +249,19 @@ export class SocketSession {
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
   async #write(write: (taken: () => void) => void): Promise<void> {
-    if (this.#unread === mostUnread + this.edge.config.MAX_SUBSCRIPTIONS) return this.socket.terminate();
-    this.#unread += 1;
+    if (this.#unsent === mostUnsent + this.edge.config.MAX_SUBSCRIPTIONS) return this.socket.terminate();
+    this.#unsent += 1;
     const before = this.socket.bufferedAmount;
     const taken = new Promise<void>((resolve) => write(resolve));
     const bytes = this.socket.bufferedAmount - before;
     const release = this.edge.unread.hold(this.request.socket, this.#holder, bytes && bytes + messageBytes);
     await taken;
     release?.();
-    this.#unread -= 1;
+    this.#unsent -= 1;
   }
 
   /** Counts a message that is not an operation; beyond the free ones, charges it as a refusal. */
-  #keepPace(characters: number): void {
+  #countMessage(characters: number): void {
     if (this.#pace.take(weightOf(characters)) > 0) this.#charge(characters);
   }
 
