@@ -1,12 +1,12 @@
 import { startTestGateway, type TestGateway } from '../../support/gateway.js';
-import { startIdentityProvider } from '../../support/identityProvider.js';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
 import { startIssuerMetadata } from '../../support/issuerMetadata.js';
 import { until } from '../../support/until.js';
 
 const openId = '/.well-known/openid-configuration';
 const oauth = '/.well-known/oauth-authorization-server';
 
-const keys = await startIdentityProvider({ keys: ['ES256'] });
+const [keys, later] = [await startIdentityProvider(), await startIdentityProvider()];
 const metadata = await startIssuerMetadata();
 
 // AUTH_ISSUER alone: without AUTH_JWKS_URL.
@@ -40,20 +40,15 @@ it.each([
   ['an authorization server (RFC 8414)', '', oauth],
   ['one with a path', '/tenant', `${oauth}/tenant`],
   ['one with a path and a slash', '/tenant/', `${oauth}/tenant`],
-])('finds the key set of an issuer that is %s', async (_, path, place) => {
+])('finds the key set of an issuer that is %s, and follows it when it moves', async (_, path, place) => {
   const issuer = `${metadata.origin}${path}`;
-  metadata.documents.set(place, { issuer, jwks_uri: keys.jwksUrl, token_endpoint: 'https://id.example/token' });
-  expect(await statusFor(await keys.token({ iss: issuer }), await trusting(issuer))).toBe(200);
-  expect(metadata.asked.at(-1)).toBe(place);
-});
-
-it('follows a key set that moves', async () => {
-  const issuer = metadata.origin;
-  metadata.documents.set(openId, { issuer, jwks_uri: keys.jwksUrl });
+  const publish = ({ jwksUrl }: IdentityProvider) =>
+    metadata.documents.set(place, { issuer, jwks_uri: jwksUrl, token_endpoint: 'https://id.example/token' });
+  publish(keys);
   const gateway = await trusting(issuer);
   expect(await statusFor(await keys.token({ iss: issuer }), gateway)).toBe(200);
-  const later = await startIdentityProvider({ keys: ['ES256'] });
-  metadata.documents.set(openId, { issuer, jwks_uri: later.jwksUrl });
+  expect(metadata.asked.at(-1)).toBe(place);
+  publish(later);
   expect(await statusFor(await later.token({ iss: issuer }), gateway)).toBe(200);
 });
 
