@@ -211,13 +211,10 @@ describe('a caller on a socket', () => {
     },
   );
 
-  it('is authenticated by the header of the upgrade as well', async () => {
-    const socket = rawSocket(guarded.origin, { headers: { authorization: await provider.watcherOf([]) } });
-    await socket.init();
-  });
-
-  it('is not authenticated by that header if the parameters have a token, even one that is no text', async () => {
-    const socket = rawSocket(guarded.origin, { headers: { authorization: await provider.watcherOf([]) } });
+  it('is authenticated by the header of the upgrade, unless the parameters have a token, even one that is no text', async () => {
+    const headers = { authorization: await provider.watcherOf([]) };
+    await rawSocket(guarded.origin, { headers }).init();
+    const socket = rawSocket(guarded.origin, { headers });
     await socket.opened;
     socket.send({ type: 'connection_init', payload: { authorization: 7 } });
     expect((await socket.closed).code).toBe(4401);
@@ -233,23 +230,18 @@ describe('a caller on a socket', () => {
     choosing.close();
   });
 
-  it('that has its token elsewhere is told where it belongs', async () => {
-    const socket = rawSocket(guarded.origin);
-    await socket.opened;
-    socket.send({ type: 'connection_init', payload: { headers: { authorization: await provider.watcherOf([]) } } });
-    expect((await socket.closed).reason).toMatch(/ as the connection parameter authorization$/);
-  });
-
+  const whereItBelongs = / as the connection parameter authorization$/;
   it.each([
-    ['nothing', undefined],
-    ['null', null],
-    ['no token', {}],
-    ['a malformed token', { authorization: 'Bearer x' }],
-  ])('is rejected with %s', async (_, parameters) => {
+    ['nothing', undefined, whereItBelongs],
+    ['null', null, whereItBelongs],
+    ['no token', {}, whereItBelongs],
+    ['a token elsewhere', { headers: { authorization: 'Bearer x' } }, whereItBelongs],
+    ['a malformed token', { authorization: 'Bearer x' }, /not a signed JWT/],
+  ])('is rejected with %s, and told why', async (_, parameters, reason) => {
     const socket = rawSocket(guarded.origin);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: parameters });
-    expect((await socket.closed).code).toBe(4401);
+    expect(await socket.closed).toEqual({ code: 4401, reason: expect.stringMatching(reason) });
     expect(socket.received).toEqual([]);
   });
 
