@@ -91,7 +91,7 @@ describe('Metrics', () => {
     expect(next?.body).not.toBe(one?.body);
   });
 
-  it('are on METRICS_PORT before PORT listens, where the process is not ready yet', async () => {
+  it('are on METRICS_PORT alone when that is set, before PORT listens, where the process is not ready yet', async () => {
     const port = await freePort();
     const { listen } = Server.prototype;
     const early = new Promise<number>((resolve, reject) => {
@@ -105,14 +105,9 @@ describe('Metrics', () => {
       };
       Server.prototype.listen = atListen as typeof listen;
     });
-    await startTestGateway({ METRICS_PORT: String(port) });
+    const { origin } = await startTestGateway({ METRICS_PORT: String(port) });
     expect(await early).toBe(503);
     expect((await fetch(`http://127.0.0.1:${port}/health/ready`)).status).toBe(200);
-  });
-
-  it('are on METRICS_PORT alone when that is set', async () => {
-    const port = await freePort();
-    const { origin } = await startTestGateway({ METRICS_PORT: String(port) });
     expect((await fetch(`${origin}/metrics`)).status).toBe(404);
     expect(await scrape(`http://127.0.0.1:${port}`)).toContain('gateway_operations_total');
     const wrongPort = await fetch(`http://127.0.0.1:${port}/graphql`);
