@@ -1,6 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { jest } from '@jest/globals';
 import { rateLimited } from '../../../src/admission/Places.js';
+import { LeasedCache } from '../../../src/cache/LeasedCache.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { jobKey } from '../../../src/datasources/RefreshJobs.js';
 import { startAgents } from '../../../src/network/agents.js';
@@ -405,4 +406,12 @@ describe('Watchers of a record', () => {
     await answered(() => seen.length === 2);
     expect(await reads()).toEqual(before);
   });
+});
+
+it('What is over is dropped from memory every ten minutes', async () => {
+  const [repeat, drop] = [jest.spyOn(globalThis, 'setInterval'), jest.spyOn(LeasedCache.prototype, 'dropExpired')];
+  await start();
+  for (const [work, everyMs] of repeat.mock.calls) if (everyMs === 600_000) work();
+  expect(drop.mock.contexts).toEqual(running.caches);
+  jest.restoreAllMocks();
 });
