@@ -16,7 +16,7 @@ let tarball: string;
 beforeAll(async () => {
   await run('npm', ['pack', `./${folder}`, '--ignore-scripts', '--pack-destination', directory], { env });
   tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
-}, 120_000);
+});
 
 describe('taxpayer-gateway-client', () => {
   it('has the version of the gateway, no dependency, and the range of graphql that the gateway is tested with', () => {
@@ -38,13 +38,13 @@ describe('taxpayer-gateway-client', () => {
 
   it('keeps what publint asks for', async () => {
     await run(process.execPath, [join(tools, 'publint/src/cli.js'), tarball, '--strict'], { env });
-  }, 120_000);
+  });
 
   it('resolves its types as attw asks for', async () => {
     const attw = join(tools, '@arethetypeswrong/cli/dist/index.js');
-    const options = '--profile esm-only --format ascii --exclude-entrypoints schema.graphql'.split(' ');
+    const options = '--ignore-rules cjs-resolves-to-esm --format ascii --exclude-entrypoints schema.graphql'.split(' ');
     await run(process.execPath, [attw, tarball, ...options], { env });
-  }, 120_000);
+  });
 
   it('is below 25 kB for browsers, with what it needs of graphql, and brings only what is imported', async () => {
     expect((await bundled("export * from './index.js'")).length).toBeLessThan(25_000);
@@ -56,8 +56,8 @@ describe('taxpayer-gateway-client', () => {
   it("has the gateway's schema as a client sees it", () => {
     const schema = buildSchema(read(join(folder, 'schema.graphql')));
     expect(Object.keys(schema.getQueryType()?.getFields() ?? {})).toEqual(['refreshJob', 'taxpayer', 'taxpayerToken']);
-    const names = Object.keys(schema.getTypeMap()).filter((name) => /^_[^_]|__\w|federation|link/.test(name));
-    expect(names.filter((name) => !name.startsWith('__'))).toEqual([]);
+    const names = Object.keys(schema.getTypeMap()).filter((name) => /^_[^_]|.__\w|federation|link/.test(name));
+    expect(names).toEqual([]);
   });
 });
 
