@@ -1,7 +1,7 @@
 export interface ConnectOptions {
   /** Address of the GraphQL endpoint of the gateway or its router, such as `https://gateway.example/graphql`; on a page also a path. */
   readonly url: string;
-  readonly fetch?: typeof fetch;
+  readonly fetch?: typeof fetch | undefined;
 }
 
 /** Idle timeout: a connection that brings nothing for so long is dead, since the gateway sends something every 12 seconds. */

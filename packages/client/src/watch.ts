@@ -13,12 +13,12 @@ export type TokenUpdate = TaxpayerTokenUpdatedSubscription['taxpayerTokenUpdated
 export interface TokenWatchOptions extends ConnectOptions {
   readonly taxpayerId: string;
   /** The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. */
-  readonly token?: string | (() => string | undefined | Promise<string | undefined>);
-  readonly signal?: AbortSignal;
+  readonly token?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
+  readonly signal?: AbortSignal | undefined;
   /** Called before each pause between connections. `cause`: why one ended, for {@link problemsOf}; undefined without an error. */
-  readonly onReconnect?: (pauseMs: number, cause: unknown) => void;
+  readonly onReconnect?: ((pauseMs: number, cause: unknown) => void) | undefined;
   /** Called when a connection works again, even if it brings no change: takes "reconnecting…" off a page. */
-  readonly onReconnected?: () => void;
+  readonly onReconnected?: (() => void) | undefined;
 }
 
 export interface WatchOptions extends TokenWatchOptions {
@@ -27,9 +27,8 @@ export interface WatchOptions extends TokenWatchOptions {
 
 /**
  * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
- * with growing pauses, when the connection is lost or brings nothing for 40 seconds, and when the token has expired (if `token`
- * is a function). Leaving the loop, or `return()`, ends the watch. Passes on what callbacks and `token` throw, unless, of `token`,
- * it {@link isRetryable}.
+ * with growing pauses, when the connection is lost or silent for 40 seconds, or the token has expired (if `token` is a function).
+ * Leaving the loop, or `return()`, ends it. Passes on what callbacks throw, and `token`, unless {@link isRetryable}.
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
  * @throws TypeError when `url` is no address, or `token` no token; Error when another server answers there
  */
