@@ -53,7 +53,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     for (const id of [before, ...taxpayers]) await read(two, id);
     expect([before, ...taxpayers].map(calls)).toEqual(Array(41).fill(1));
     expect(one.output().match(/store unavailable/g)).toHaveLength(1);
-  }, 120_000);
+  });
 
   it('goes on when it is made read-only; a process that starts then says so in one line', async () => {
     const path = join(root, 'cache');

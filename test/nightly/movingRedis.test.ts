@@ -127,5 +127,5 @@ describe('Two gateways under load', () => {
     for (const { command } of redis.nodes) await command('ACL', 'SETUSER', 'app', 'on', '>secret', ...rulesOfThePage());
     await startFleet(redis.url.replace('//', '//app:secret@'));
     expectPromises(await loadDuring(() => redis.reshard(0, 1, 2000), 1000));
-  }, 120_000);
+  });
 });

@@ -12,7 +12,7 @@ let tarball: string;
 beforeAll(async () => {
   await run('npm', ['pack', '--ignore-scripts', '--pack-destination', directory]);
   tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
-}, 120_000);
+});
 
 describe('The package', () => {
   it('is small', () => {
@@ -21,7 +21,7 @@ describe('The package', () => {
 
   it('keeps what publint asks for', async () => {
     await run(process.execPath, ['test/nightly/node_modules/publint/src/cli.js', tarball, '--strict']);
-  }, 120_000);
+  });
 
   it('starts by npx from an empty folder and serves', async () => {
     mkdirSync(app);

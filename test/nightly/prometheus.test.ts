@@ -105,14 +105,14 @@ describe('A Prometheus that scrapes a gateway', () => {
       expect(text).toContain('AUTH_UNAVAILABLE');
     });
     expect(risk.annotations['summary']).toMatch(/^\d[\d.]*% of requests in the last (hours|days) failed/);
-  }, 120_000);
+  });
 
   it('raises the alert of a cause', async () => {
     const { sandbox } = gateway;
     sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
     const { annotations } = await whenFiring('CredentialsRefused', () => read(sandbox.addTaxpayer({}).id));
     expect(annotations['summary']).toBe("The service refuses the gateway's own credentials");
-  }, 120_000);
+  });
 
   it('evaluates each query of the dashboard, and finds numbers for all that has happened', async () => {
     const empty: string[] = [];

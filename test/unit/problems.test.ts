@@ -47,15 +47,18 @@ it('What a watch tries again is retryable', async () => {
     throw cause;
   };
   const fetch = async () => new Response('', { status: 502 });
-  const watch = watchRefreshJob({ url: 'http://x', taxpayerId: 'x', jobId: 'y', fetch, onReconnect });
+  const watch = watchRefreshJob({ url: 'http://x', taxpayerId: 'x', jobId: 'y', token: undefined, fetch, onReconnect });
   expect(isRetryable(await watch.next().catch((cause: unknown) => cause))).toBe(true);
 });
 
 it.each([
   ['Firefox', new TypeError('Error in input stream')],
   ['Apollo Client', new Error('premature end of multipart body')],
+  ['Bun', { code: 'ECONNREFUSED' }],
+  ['Deno', new TypeError('error reading a body from connection')],
+  ['Cloudflare Workers', new Error('Network connection lost.')],
   ['graphql-sse', { name: 'NetworkError', message: 'Connection closed while having active streams' }],
-])('A stream that is lost in its middle is retryable as an error of %s', (_, error) => {
+])('A lost connection is retryable as an error of %s', (_, error) => {
   expect(isRetryable(error)).toBe(true);
 });
 

@@ -94,6 +94,7 @@ function isNetworkFailure(source: unknown, nesting: number): boolean {
   const { name, message, status, statusCode = status, type, target, code = message } = source;
   if (/^(Type|Network)Error .*(fetch|network|load failed|terminated|(input|active) stream)/i.test(`${name} ${message}`))
     return true;
+  if (/^(ECONN|ENOTFOUND|EAI_AGAIN|Connection\w)|^Network connection|from connection$/.test(String(code))) return true;
   if (/^Socket closed$|^premature end|^(Socket closed with event )?10(0[156]|1[234])\b/.test(String(code))) return true;
   if ([502, 503, 504].includes(Number(statusCode)) || (type === 'error' && target)) return true;
   return ['networkError', 'cause', 'response'].some((key) => isNetworkFailure(source[key], nesting - 1));

@@ -11,7 +11,7 @@ const sh = (command: string) => run('sh', ['-c', command]);
 let gateway: GatewayProcess;
 beforeAll(async () => {
   gateway = await spawnGateway({ PORT: '0', UPSTREAM_DEADLINE_MS: '3000' });
-}, 120_000);
+});
 
 it('docs/getting-started.md has the blocks that are tried below, and no others', () => {
   const others = blocks.filter(({ language }) => !['bash', 'graphql'].includes(language));

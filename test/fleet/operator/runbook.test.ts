@@ -82,7 +82,7 @@ beforeAll(async () => {
   const log = join(directory, 'gateway.log');
   writeFileSync(log, firstLog + gateway.output());
   gateway.child.stdout?.on('data', (text) => appendFileSync(log, text));
-}, 120_000);
+});
 
 /** Runs the commands as an operator would, with what they name replaced by what is here. */
 async function runHere(commands: string) {

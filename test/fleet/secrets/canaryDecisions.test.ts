@@ -72,7 +72,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
   expect(written.output).toContain('decision point: denied');
   expect(written.output).toContain('"outcome":"undecided"');
   expect(collector.spans.map(({ name }) => name)).toEqual(expect.arrayContaining(['evaluation', 'evaluations']));
-}, 120_000);
+});
 
 /** Follows a taxpayer; what it returns gives all that was sent, once that has ended. */
 async function follow(origin: string, id: string, headers: Texts) {
