@@ -19,12 +19,12 @@ beforeAll(async () => {
 });
 
 describe('taxpayer-gateway-client', () => {
-  it('has the version of the gateway, no dependency, and the range of graphql that the gateway is tested with', () => {
+  it('has the version of the gateway, no dependency, and takes graphql 16 and 17', () => {
     const gateway = json('package.json');
     const { version, dependencies, peerDependencies } = json('packages/client/package.json');
     expect(version).toBe(gateway.version);
     expect(dependencies).toBeUndefined();
-    expect(peerDependencies).toEqual({ graphql: gateway.dependencies.graphql });
+    expect(peerDependencies).toEqual({ graphql: '^16.0.0 || ^17.0.0' });
   });
 
   it('holds nothing of the server', async () => {
