@@ -61,7 +61,8 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
   response.writeHead(status, headers).end(isText ? text : Buffer.from(text), 'latin1');
 }
 
-export const notKept: readonly string[] = ['cache-control', 'no-store'];
+/** A proxy that compressed a stream would hold its events back, as the one of Next.js, which heeds `no-transform`. */
+export const notKept: readonly string[] = ['cache-control', 'no-store, no-transform'];
 
 /** Writes the answer to what is no operation. `headers`: names and values that say how long it may be cached. */
 export function writeBody(

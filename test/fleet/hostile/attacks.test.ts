@@ -96,7 +96,7 @@ describe('hostile requests', () => {
     expect(answer.text).not.toContain('taxpayerToken');
     expect(answer.headers).toMatchObject({
       'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
+      'cache-control': 'no-store, no-transform',
       'referrer-policy': 'no-referrer',
       'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
     });

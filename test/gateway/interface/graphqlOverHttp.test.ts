@@ -33,7 +33,7 @@ describe('GraphQL over HTTP', () => {
     const body = (await response.json()) as { errors?: unknown[] };
     expect(response.status).toBe(status);
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('cache-control')).toBe('no-store, no-transform');
     expect(response.headers.get('x-request-id')).toBeTruthy();
     expect(body.errors === undefined).toBe(status === 200);
   });

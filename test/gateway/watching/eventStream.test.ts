@@ -28,7 +28,7 @@ describe('server-sent events', () => {
     expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
       200,
       'text/event-stream; charset=utf-8',
-      'no-store',
+      'no-store, no-transform',
     ]);
     const events = eventReader(response);
     expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'PROCESSING') });

@@ -113,7 +113,10 @@ describe('subscriptions over WebSocket', () => {
     for (const headers of [evil, { origin: 'null' }, { origin: 'http://127.0.0.1:1' }]) {
       const { statusCode, headers: answered } = await rawSocket(gateway.origin, { headers }).refused();
       expect(statusCode).toBe(403);
-      expect(answered).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+      expect(answered).toMatchObject({
+        'cache-control': 'no-store, no-transform',
+        'x-content-type-options': 'nosniff',
+      });
       expect(answered).not.toHaveProperty('retry-after');
     }
     for (const origin of [gateway.origin, 'https://studio.apollographql.com']) {
