@@ -137,6 +137,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
     private readonly pem: Pem,
   ) {
     super(url.href, { ...keepAlive, headers: () => ({ ...headers }) });
+    this.options.timeout = keepAlive.timeout; // the library drops the options of the agent
   }
 
   override async connect(request: ClientRequest, options: Parameters<HttpsProxyAgent<string>['connect']>[1]) {

@@ -2,6 +2,7 @@ import dns from 'node:dns';
 import { get } from 'node:http';
 import { jest } from '@jest/globals';
 import nodeFetch from 'node-fetch';
+import { Secret } from '../../src/config/Secret.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { Agents } from '../../src/network/agents.js';
 import { ResilientFetch } from '../../src/upstream/ResilientFetch.js';
@@ -42,5 +43,7 @@ it('calls share a lookup of their name (many of a dead name would hold up those 
       .on('error', () => {})
       .destroy();
   expect(lookup).toHaveBeenCalledTimes(1);
-  expect(agent).toHaveProperty('options.timeout', 30_000);
+  const tunnels = new Agents({ HTTPS_PROXY: new Secret('http://proxy.example') });
+  for (const each of [agent, tunnels.newAgent(new URL('https://service.example'))])
+    expect(each).toHaveProperty('options.timeout', 30_000);
 });
