@@ -12,7 +12,7 @@ const problem = {
 };
 
 it('Errors that hold themselves come from no gateway, and are searched for the problem beside the cycle', () => {
-  const cyclic: Record<string, unknown> = { message: 'a bug of the app' };
+  const cyclic: Record<string, unknown> = { name: 'TypeError', message: "null has no 'fetchedAt'" };
   cyclic['cause'] = cyclic;
   expect(problemsOf(cyclic)).toEqual([]);
   const error = { source: cyclic, cause: new Error('failed', { cause: { errors: [problem] } }) };

@@ -88,12 +88,12 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** A lost connection, by the words of any engine's fetch and of clients; a proxy's 502 to 504; an event of a WebSocket. */
+/** A lost connection, by whole words (not `fetchedAt`) of any engine's fetch and of clients; a proxy's 502 to 504; an event of a WebSocket. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
   const { name, message, status, statusCode = status, type, target, code = message } = source;
-  if (/^(Type|Network)Error .*(fetch|network|load failed|terminated|(input|active) stream)/i.test(`${name} ${message}`))
-    return true;
+  const lost = /^(Type|Network)Error .*\b(fetch|network|load failed|terminated|(input|active) streams?)\b/i;
+  if (lost.test(`${name} ${message}`)) return true;
   if (/^(ECONN|ENOTFOUND|EAI_AGAIN|Connection\w)|^Network connection|from connection$/.test(String(code))) return true;
   if (/^Socket closed$|^premature end|^(Socket closed with event )?10(0[156]|1[234])\b/.test(String(code))) return true;
   if ([502, 503, 504].includes(Number(statusCode)) || (type === 'error' && target)) return true;
