@@ -7,8 +7,10 @@ RUN npm ci --no-audit
 COPY tsconfig.json ./
 COPY scripts ./scripts
 COPY src ./src
-# The bill of materials tells scanners of the image what is in the bundle.
-RUN node scripts/build.js && npm sbom --omit=dev --sbom-format=cyclonedx > taxpayer-gateway.cdx.json
+RUN node scripts/build.js
+# The bill of materials tells scanners of the image what is in the bundle. `npm sbom --omit=dev` would leave out what development
+# dependencies need as well, such as graphql and jose.
+RUN npm pkg delete devDependencies && npm prune --no-audit && npm sbom --sbom-format=cyclonedx > taxpayer-gateway.cdx.json
 
 FROM node:22.23.3-bookworm-slim
 ENV NODE_ENV=production
