@@ -88,7 +88,7 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** A lost connection, by whole words (not `fetchedAt`) of any engine's fetch and of clients; a proxy's 502 to 504; an event of a WebSocket. */
+/** A lost connection, in whole words (not `fetchedAt`) of engines and clients; a proxy's 502 to 504; an event of a WebSocket. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
   const { name, message, status, statusCode = status, type, target, code = message } = source;
