@@ -10,7 +10,7 @@ const pages = [
     name.endsWith('.md') ? [`docs/${name}`] : [],
   ),
 ];
-const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+const { scripts, version } = JSON.parse(read('package.json')) as { scripts: Record<string, string>; version: string };
 const commands = [
   'ci',
   'audit',
@@ -53,6 +53,17 @@ function deadEndsOf(page: string) {
 
 it('no page has a link, a command or a path that leads nowhere', () => {
   expect(pages.flatMap(deadEndsOf)).toEqual([]);
+});
+
+it('what names the image or a package names this version', () => {
+  const overlays = ['base/deployment', 'overlays/development/kustomization', 'overlays/production/kustomization'];
+  const manifests = ['compose.yaml', 'compose.demo.yaml', ...overlays.map((name) => `ops/kubernetes/${name}.yaml`)];
+  const others = [...pages, ...manifests].flatMap((file) =>
+    [...read(file).matchAll(/(?:taxpayer-gateway(?:-client)?[:-]|newTag: )(\d[\d.]*\d)/g)].flatMap(([found, named]) =>
+      named === version ? [] : [`${file}: ${found}`],
+    ),
+  );
+  expect(others).toEqual([]);
 });
 
 it('docs/errors.md has a row and a section for every code, and says which can be repeated', () => {
