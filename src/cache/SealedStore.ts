@@ -15,7 +15,7 @@ export interface SubjectField {
 /** The name of an item as readable parts. */
 type ItemName = readonly string[];
 
-/** A subject that was forgotten, and a random id of this request to forget it: each process acts on an id once. */
+/** As stored: a forgotten subject, and a random id of this request to forget it. Each process acts on an id once. */
 export interface Forgotten {
   readonly id: string;
   readonly subject: string;
