@@ -145,7 +145,7 @@ export async function startFleet({
   };
 }
 
-/** `target`, whose methods run on `own` clocks. */
+/** `target`, whose methods run on `own` clocks; those of its `watches` do not. */
 function on<Target extends object>(own: Clocks, target: Target): Target {
   return new Proxy(target, {
     get: (_, name) => {
