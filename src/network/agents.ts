@@ -50,8 +50,8 @@ export class Agents {
   };
 
   /**
-   * An agent that is given up when one of its kept connections ends as it is used, or brings no answer in time: the others may
-   * be dead as well, as after a failover of a balancer.
+   * An agent that is given up when one of its kept connections ends as it is used, brings no answer in time, or a 5xx: the others
+   * may lead to the same broken server, as after a failover of a balancer, or behind one that balances connections.
    */
   #newShared(url: URL): HttpAgent {
     const agent = this.newAgent(url);
@@ -59,7 +59,10 @@ export class Agents {
     agent.reuseSocket = (socket, request) => {
       reuse(socket, request);
       let isAnswered = false;
-      request.once('response', () => (isAnswered = true));
+      request.once('response', ({ statusCode = 0 }) => {
+        isAnswered = true;
+        if (statusCode >= 500) this.#retire(url.origin, agent);
+      });
       request.once('error', () => {
         const isEndedByUs = isAnswered && request.aborted; // `exchange` reads no more of this answer
         if (!isEndedByUs) this.#retire(url.origin, agent);

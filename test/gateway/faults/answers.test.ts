@@ -71,6 +71,7 @@ describe('A request that fails', () => {
   it.each([
     ['had ended unnoticed', (socket: Socket) => void socket.destroy()],
     ['brings no answer any more', () => {}],
+    ['leads to a broken server', (socket: Socket) => void socket.write('HTTP/1.1 500 E\r\nContent-Length: 0\r\n\r\n')],
   ])('for a connection that %s is repeated on another, however many of those were kept', async (_, meet) => {
     const { answer } = service;
     const hasty = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '300' });
