@@ -22,6 +22,9 @@ export function startAgents(config: Config, reporting?: Reporting) {
   };
 }
 
+/** Node's HTTP client calls this method of an agent; it is missing in the types. */
+type Adding = { addRequest(request: ClientRequest, options: { host: string; port: number }): void };
+
 type Proxies = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PROXY'>>;
 
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
@@ -50,14 +53,14 @@ export class Agents {
   };
 
   /**
-   * An agent that is given up when one of its kept connections ends as it is used, brings no answer in time, or a 5xx: the others
-   * may lead to the same broken server, as after a failover of a balancer, or behind one that balances connections.
+   * An agent that is given up when one of its kept connections ends as it is used or brings no answer in time, or one of its
+   * connections brings a 5xx: all may lead to the same broken server, as after a failover of a balancer of connections.
    */
   #newShared(url: URL): HttpAgent {
     const agent = this.newAgent(url);
-    const reuse = agent.reuseSocket.bind(agent);
-    agent.reuseSocket = (socket, request) => {
-      reuse(socket, request);
+    const connecting = agent as unknown as Adding;
+    const addRequest = connecting.addRequest.bind(agent);
+    connecting.addRequest = (request, options) => {
       let isAnswered = false;
       request.once('response', ({ statusCode = 0 }) => {
         isAnswered = true;
@@ -65,8 +68,9 @@ export class Agents {
       });
       request.once('error', () => {
         const isEndedByUs = isAnswered && request.aborted; // `exchange` reads no more of this answer
-        if (!isEndedByUs) this.#retire(url.origin, agent);
+        if (request.reusedSocket && !isEndedByUs) this.#retire(url.origin, agent);
       });
+      addRequest(request, options);
     };
     return agent;
   }
@@ -178,8 +182,6 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
   const host = plainHost(url.hostname);
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
-  // Node's HTTP client calls this method of an agent; it is missing in the types.
-  type Adding = { addRequest(request: ClientRequest, options: { host: string; port: number }): void };
   const connecting = agent as unknown as Adding;
   const addRequest = connecting.addRequest.bind(agent);
   connecting.addRequest = (request, options) => {

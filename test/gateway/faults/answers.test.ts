@@ -85,6 +85,18 @@ describe('A request that fails', () => {
     expect(service.arrivals.length - before).toBe(2);
   });
 
+  it('is repeated on another connection than one that brought a 5xx', async () => {
+    const { answer } = service;
+    const broken = new Set<Socket>();
+    service.answer = (request, response) => {
+      if (broken.size === 0) broken.add(request.socket);
+      if (broken.has(request.socket)) response.writeHead(500).end();
+      else answer(request, response);
+    };
+    expect(await get(await startTestGateway(env))).toBe('answered');
+    expect(service.arrivals).toHaveLength(2);
+  });
+
   it('surely did not arrive where TLS fails, the host is not found, or no route leads to it', async () => {
     const plain = createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const { host } = new URL(await serve(plain));
