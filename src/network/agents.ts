@@ -62,8 +62,9 @@ export class Agents {
     const addRequest = connecting.addRequest.bind(agent);
     connecting.addRequest = (request, options) => {
       let isAnswered = false;
-      request.once('response', ({ statusCode = 0 }) => {
+      request.once('response', ({ statusCode = 0, headers }) => {
         isAnswered = true;
+        delete headers['transfer-encoding']; // as in `agentForOne`
         if (statusCode >= 500) this.#retire(url.origin, agent);
       });
       request.once('error', () => {

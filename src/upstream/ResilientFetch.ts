@@ -164,6 +164,8 @@ function agentForOne(agent: Agent, onOpen: () => void): Agent {
       if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
       else if (!socket.destroyed) onOpen(); // it is destroyed if it failed at once, as without a route or a free port
     });
+    // With it, node-fetch takes a last chunk with trailers or in pieces for a missing one. Node.js tells if one is missing.
+    request.once('response', ({ headers }) => delete headers['transfer-encoding']);
     addRequest(request, ...rest);
   };
   return agent;

@@ -203,8 +203,8 @@ type Agent = { addRequest?: (request: unknown) => void };
 /** For a call that must not be retried, tells its agent that the connection is established. */
 function establish(agent: Agent) {
   const isEnough = new Error('No real connection is made');
-  const once = (_: string, use: (socket: unknown) => void) => {
-    use({ connecting: false });
+  const once = (event: string, use: (socket: unknown) => void) => {
+    if (event === 'socket') use({ connecting: false });
     throw isEnough;
   };
   if (!Object.hasOwn(agent, 'addRequest')) return;

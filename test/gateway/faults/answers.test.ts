@@ -182,6 +182,16 @@ describe('A compressed answer', () => {
     expect(service.connections() - before).toBeLessThan(4);
   });
 
+  it.each(packings)('(%s) is taken whose last chunk has trailers and ends the connection', async (encoding, pack) => {
+    service.answer = (request, response) => {
+      response.writeHead(200, { 'content-encoding': encoding, connection: 'close', trailer: 'x-a' });
+      response.addTrailers({ 'x-a': 'b' });
+      response.write(pack(recordOf(request.url)));
+      response.end();
+    };
+    expect([await get(), await post()]).toEqual(['answered', 'answered']);
+  });
+
   it.each(packings)('(%s) with more bytes behind it has its connection cut', async (encoding, pack) => {
     const outcomes: string[] = [];
     for (const [status, text] of [
