@@ -73,7 +73,6 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
     this.#loops.set(id, loop);
     const views = new LatestValue<View>(() => {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
       onReaders(this.watched.kind, -1);
       loop.leave(reader);
       onEnd?.();

@@ -42,5 +42,6 @@ it('A call that waited too long costs the next holder no turn, and one that has 
   await jest.advanceTimersByTimeAsync(150);
   expect(await late).toEqual(['RATE_LIMITED', 429]);
   second.end();
+  await jest.advanceTimersByTimeAsync(300); // one that lost its turn would be refused
   expect(await Promise.all(next)).toEqual(['answered', 'answered']);
 });

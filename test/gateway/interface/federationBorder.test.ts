@@ -5,6 +5,7 @@ import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
 const sdl = '{ _service { sdl } }';
+const entities = '{ _entities(representations: [{ __typename: "Taxpayer", id: "x" }]) { __typename } }';
 const introspection = '{ __schema { queryType { name } } }';
 
 async function codesFor(gateway: TestGateway, secret: string, query = sdl) {
@@ -14,7 +15,6 @@ async function codesFor(gateway: TestGateway, secret: string, query = sdl) {
 describe('the border to the router', () => {
   test('_service and _entities answer a router that presents one of the secrets, and nobody else', async () => {
     const gateway = await startTestGateway({ FEDERATION_SHARED_SECRET: 'the-current-secret, the-previous-secret' });
-    const entities = '{ _entities(representations: [{ __typename: "Taxpayer", id: "x" }]) { __typename } }';
     const wrong = ['', 'the-current-secre', 'the-current-secret2', 'THE-CURRENT-SECRET'];
     for (const query of [sdl, entities]) {
       for (const right of ['the-current-secret', 'the-previous-secret']) {
@@ -50,9 +50,9 @@ describe('the border to the router', () => {
     expect(gateway.output()).not.toMatch(/secret-number/);
   });
 
-  test('a router reads the schema without a user’s token, also with introspection off, and no taxpayer', async () => {
+  test('a router reads the schema without a user’s token, also with introspection off, but a taxpayer only with one, which may be for jobs alone', async () => {
     const secret = 'the-current-secret';
-    const { env } = await startTrustedProvider();
+    const { env, watcherOf } = await startTrustedProvider();
     const gateway = await startTestGateway({ ...env, NODE_ENV: 'production', FEDERATION_SHARED_SECRET: secret });
     expect(await codesFor(gateway, secret)).toEqual([]);
     expect(await codesFor(gateway, 'something-else-here')).toEqual(['UNAUTHENTICATED']);
@@ -60,6 +60,8 @@ describe('the border to the router', () => {
     const withToken = { 'x-gateway-router-secret': secret, authorization: 'Bearer' };
     // it passes on a caller's, which is none
     expect(codesOf(await gateway.query(sdl, {}, withToken))).toEqual(['UNAUTHENTICATED']);
+    const forJobs = { ...withToken, authorization: await watcherOf(['x'], 300, 'refresh-jobs:read') };
+    expect(codesOf(await gateway.query(entities, {}, forJobs))).toEqual([]);
     expect(await codesFor(gateway, secret, introspection)).toEqual(['GRAPHQL_VALIDATION_FAILED']);
   });
 });

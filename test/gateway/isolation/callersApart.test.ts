@@ -219,6 +219,17 @@ describe('A hundred requests of one caller at once', () => {
   });
 });
 
+it('Fields of one request share a read only if they ask for the same', async () => {
+  const { one, addTaxpayers, ids } = await startFleet();
+  const names = new Set<string>();
+  const once = async (name: string) => names.add(name) as never;
+  for (const id of addTaxpayers(2)) {
+    void one.jobs.status(id, ids.jobId('job'), { once });
+    for (const maxAgeMs of [60_000, 120_000]) void one.broker.record(id, { once }, maxAgeMs);
+  }
+  expect(names.size).toBe(6);
+});
+
 it('Creations that wait for one with the same key leave the places to the reads of their caller, and replay its link', async () => {
   const { id } = sandbox.addTaxpayer();
   const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');

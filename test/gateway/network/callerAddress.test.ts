@@ -39,11 +39,12 @@ describe('the address of a caller', () => {
     }
   });
 
-  test('is in the audit line of what it does', async () => {
+  test('is in the audit line of what it does, alone', async () => {
     const gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' });
     const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7, 10.1.2.3' };
     expect(await auditedAddress(gateway, headers)).toBe('203.0.113.7');
     expect(await auditedAddress(gateway, { forwarded: 'for=203.0.113.7' })).toBe('127.0.0.1');
+    expect(linesWith(gateway.logs, { address: '203.0.113.7' })).toHaveLength(1);
   });
 
   test('is the peer’s where the peer is not trusted', async () => {

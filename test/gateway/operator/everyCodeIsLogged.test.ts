@@ -189,7 +189,11 @@ describe('the request id of an error', () => {
             ...(isKnown && { caller: expect.stringMatching(/^[\w-]{43}$/), callerKind: 'bearer' }),
           },
         ]);
+        if (scene.document === createLink) {
+          expect(linesWith(gateway.logs, { audit: 'client-link-requested', outcome: code })).not.toEqual([]);
+        }
         const [line] = lines();
+        if (code === 'TOKEN_BUDGET_EXHAUSTED') expect(line).not.toHaveProperty('tokenCalls');
         outcomes.push(line?.outcome);
         if (before === undefined) continue; // a gateway that drains shows no metrics
         const after = await countsOf(gateway, code, transport);

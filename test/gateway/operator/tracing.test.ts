@@ -130,17 +130,20 @@ describe('Traces', () => {
     expect(tries[0]?.attributes).toMatchObject(failed);
   });
 
-  it("are no errors for what is the caller's mistake", async () => {
+  it("are no errors for what is the caller's mistake, and say nothing of a query string", async () => {
     const { spans } = await traced(({ query, origin }) =>
       Promise.all([
-        query('{ nonsense }'),
+        fetch(`${origin}/graphql?query=planted`),
         query('{ taxpayer(id: " ") { id } }'),
         fetch(`${origin}/nowhere/at-all?ssn=planted`),
       ]),
     );
     expect(spans).toHaveLength(2);
     expect(named(spans, 'query taxpayer')).toMatchObject({ status: 0, attributes: { 'gateway.outcome': 'errors' } });
-    expect(named(spans, 'refused request')).toMatchObject({ status: 0, attributes: { 'gateway.outcome': 'refused' } });
+    expect(named(spans, 'refused request')).toMatchObject({
+      status: 0,
+      attributes: { 'gateway.outcome': 'refused', 'url.path': '/graphql' },
+    });
   });
 
   it('follow an operation that is known by its plan as well, and long polls', async () => {

@@ -49,18 +49,21 @@ describe('token policies', () => {
     ['0', 1],
     ['7200', 3600],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
-  ])('also stops the calls of the whole fleet after a 429 with Retry-After: %s', async (retryAfter, seconds) => {
-    const { id, one, two, sandbox, advance } = await scene();
-    const headers = { 'Retry-After': retryAfter };
-    sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers }, times: 1 });
-    const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
-    await expect(one.broker.record(id)).rejects.toMatchObject(refusal);
-    advance(seconds * 1000 - 1);
-    for (const member of [one, two]) expect(await outcomeOf(member.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
-    expect(sandbox.counters().taxpayerToken).toBe(1);
-    advance(1);
-    expect(await outcomeOf(two.broker.record(id))).toBe('answered');
-  });
+  ])(
+    'also stops the calls of the whole fleet, which then spend no budget, after a 429 with Retry-After: %s',
+    async (retryAfter, seconds) => {
+      const { id, one, two, sandbox, advance } = await scene({ budgetPerHour: 2 });
+      const headers = { 'Retry-After': retryAfter };
+      sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers }, times: 1 });
+      const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
+      await expect(one.broker.record(id)).rejects.toMatchObject(refusal);
+      advance(seconds * 1000 - 1);
+      for (const member of [one, two]) expect(await outcomeOf(member.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+      expect(sandbox.counters().taxpayerToken).toBe(1);
+      advance(1);
+      expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+    },
+  );
 
   /** A record that was read by one member and is not fresh any more, and what the service answers now. */
   async function old(fault: Fault) {

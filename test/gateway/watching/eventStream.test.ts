@@ -25,10 +25,12 @@ describe('server-sent events', () => {
   it.each(['/graphql/stream', '/graphql'])('on %s give each change, then complete', async (path) => {
     const job = addJob(gateway);
     const response = await postEvents(gateway, { query: watchJob, variables: job }, {}, path);
-    expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
+    const headers = ['content-type', 'cache-control', 'x-accel-buffering'].map((name) => response.headers.get(name));
+    expect([response.status, ...headers]).toEqual([
       200,
       'text/event-stream; charset=utf-8',
       'no-store, no-transform',
+      'no',
     ]);
     const events = eventReader(response);
     expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'PROCESSING') });
@@ -36,6 +38,7 @@ describe('server-sent events', () => {
     expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'COMPLETED') });
     expect(await events.next()).toEqual({ event: 'complete', data: undefined });
     expect(await events.next()).toBeUndefined();
+    expect(await metric(gateway, 'gateway_operation_seconds_count{operation="refreshJobUpdated"}')).toBe(0);
   });
 
   it('are executed anew for each event, with the data of that moment', async () => {

@@ -116,7 +116,7 @@ describe('Watchers of a job', () => {
     await pass(() => seen.includes('end'));
     expect(seen).toEqual(['processing', 'failed', 'end']);
     expect(job.polls()).toBe(17);
-    expect(running.jobs.watches.polled).toBe(0);
+    expect([running.jobs.watches.polled, jest.getTimerCount()]).toEqual([0, 0]); // neither polls nor timers
   });
 
   it('who join late get what is known, and tell those before what a query has found out', async () => {
