@@ -24,10 +24,7 @@ for (const id of [existing, own]) {
   gateway.sandbox.addJob({ taxpayerId: id, jobId: 'job', name: `Job of ${id}`, status: 'completed' });
 }
 
-/** Lines of the log before the test. */
-let logged = 0;
 beforeEach(() => {
-  logged = gateway.logs.length;
   gateway.sandbox.resetCounters();
 });
 
@@ -112,11 +109,13 @@ describe('what is shared between callers', () => {
 
   test('a link that one caller created is not replayed to another with the same key, and each leaves an audit line', async () => {
     const create = 'mutation { createClientLink(input: { idempotencyKey: "one" }) { clientLink { id } replayed } }';
+    const before = gateway.logs.length;
     for (const sub of ['one', 'another']) {
       const { data } = await send(create, {}, await provider.token({ sub, scope: 'client-links:create' }));
       expect(data).toMatchObject({ createClientLink: { replayed: false } });
     }
-    expect(audits('client-link-requested')).toMatchObject(Array(2).fill({ outcome: 'created', callerKind: 'bearer' }));
+    const audits = linesWith(gateway.logs.slice(before), { audit: 'client-link-requested' });
+    expect(audits).toMatchObject(Array(2).fill({ outcome: 'created', callerKind: 'bearer' }));
   });
 
   test('an alias or a fragment gets around no check, also for a cached record, and what is allowed is still answered', async () => {
@@ -185,9 +184,4 @@ function comparable(answer: Answer | undefined) {
     data,
     errors: errors?.map((error) => ({ ...error, extensions: { ...error.extensions, requestId: '' } })),
   };
-}
-
-/** Audit lines of the present test: those of requests it made come last. */
-function audits(audit: string): Record<string, unknown>[] {
-  return linesWith(gateway.logs.slice(logged), { audit });
 }
