@@ -34,8 +34,8 @@ function eventStream(origin: string, query: string, variables: object, authoriza
   return rawRequest(origin, { path: '/graphql/stream', headers, body: { query, variables } });
 }
 
-const openStreams = (gateway: { origin: string }, transport: string) =>
-  metric(gateway, `gateway_open_streams{transport="${transport}"}`);
+const eventStreams = 'gateway_open_streams{transport="sse"}';
+const webSockets = 'gateway_open_streams{transport="ws"}';
 
 describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol) => {
   async function startImpatientGateway(stallMs: number) {
@@ -47,8 +47,8 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
   it('is cut off from an event stream', async () => {
     const { gateway, origin, metrics } = await startImpatientGateway(400);
     eventStream(origin, watchLarge, addLargeJob(gateway));
-    await until(async () => (await openStreams(metrics, 'sse')) === 1);
-    await until(async () => (await openStreams(metrics, 'sse')) === 0, 6000);
+    await whenMetric(metrics, eventStreams, 1);
+    await whenMetric(metrics, eventStreams, 0, 6000);
     expect(await metric(metrics, 'gateway_watchers{kind="job"}')).toBe(0);
   });
 
@@ -61,7 +61,7 @@ describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol
     await reader.message('complete');
     client.socket.pause();
     for (const id of ['1', '2']) client.subscribe(read(id), id);
-    await until(async () => (await openStreams(metrics, 'ws')) === 1, 6000);
+    await whenMetric(metrics, webSockets, 1, 6000);
     reader.send({ type: 'ping' });
     await reader.message('pong');
   });
@@ -94,7 +94,7 @@ it('a WebSocket that leaves very many short messages unread is cut off', async (
   for (const id of ['1', '2']) client.subscribe({ query: readLarge, variables: addLargeJob(gateway) }, id);
   await until(async () => {
     for (let n = 0; n < 50; n += 1) client.send({ type: 'ping' });
-    return (await openStreams(gateway, 'ws')) === 0;
+    return (await metric(gateway, webSockets)) === 0;
   });
 });
 
@@ -138,7 +138,7 @@ it.each(['http', 'https'])(
       if ((await heard(stream, 'PROCESSING', 'HTTP/1.1 429')) === 'PROCESSING') longest = length;
       else refused = length;
       stream.destroy();
-      await until(async () => (await openStreams(secure?.metrics ?? gateway, 'sse')) === 1);
+      await whenMetric(secure?.metrics ?? gateway, eventStreams, 1);
     }
     expect(longest).toBeGreaterThan(400_000);
     await heard(watch(longest), 'PROCESSING');
@@ -175,7 +175,7 @@ it('what one caller leaves unread is bounded; another is served', async () => {
   for (let n = 1; n <= 6; n += 1) {
     await once(eventStream(gateway.origin, watchLarge, ids, authorization), 'readable');
   }
-  await until(async () => [1, 2, 3].includes(await openStreams(gateway, 'sse')), 5000);
+  await until(async () => [1, 2, 3].includes(await metric(gateway, eventStreams)), 5000);
   const headers = { authorization: `Bearer ${await provider.token({ sub: 'bob' })}`, accept: 'text/event-stream' };
   const answer = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, { headers });
   expect(await answer.text()).toContain('"__typename":"Query"');
