@@ -124,15 +124,22 @@ describe('a proxy that', () => {
     expect(output()).not.toMatch(/planted/);
   });
 
-  test.each([
+  test.each<[string, OnConnect | undefined, string, Environment?]>([
     ['is not there', undefined, 'PROXY_ECONNREFUSED'],
     ['answers 407', answersWith('407 Proxy Authentication Required'), 'PROXY_HTTP_407'],
     ['answers 502', answersWith('502 Bad Gateway'), 'PROXY_HTTP_502'],
-    ['hangs up', (socket: Socket) => void socket.destroy(), 'PROXY_ECONNRESET'],
+    ['hangs up', (socket) => void socket.destroy(), 'PROXY_ECONNRESET'],
+    [
+      'refuses a plain request with 407',
+      () => {},
+      'PROXY_HTTP_407',
+      { UPSTREAM_BASE_URL: named(service.url), UPSTREAM_CA_FILE: '' },
+    ],
   ])(
     '%s is named, its answer is not taken for the service’s, and a creation did not arrive',
-    async (_, how, reason) => {
-      const { query, output } = await start({ HTTPS_PROXY: how ? await startProxy(how) : 'http://127.0.0.1:9' });
+    async (_, how, reason, env = {}) => {
+      const proxy = how ? await startProxy(how) : 'http://127.0.0.1:9';
+      const { query, output } = await start({ HTTPS_PROXY: proxy, HTTP_PROXY: proxy, ...env });
       const { errors } = await query(link);
       expect(errors?.[0]?.extensions).toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
       expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
@@ -145,14 +152,6 @@ describe('a proxy that', () => {
   test('never answers costs no more than the time for a call', async () => {
     const { query } = await start({ HTTPS_PROXY: await startProxy(() => {}), UPSTREAM_TIMEOUT_MS: '200' });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_TIMEOUT']);
-  });
-
-  test('refuses a plain request with 407 is named, and a creation did not arrive', async () => {
-    const proxy = await startProxy(() => {});
-    const env = { UPSTREAM_BASE_URL: named(service.url), UPSTREAM_CA_FILE: '', HTTP_PROXY: proxy };
-    const { query, output } = await start(env);
-    expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
-    expect(output()).toContain('PROXY_HTTP_407');
   });
 
   test('speaks TLS is asked for the port 80 of an http: address without a port, and gets no login that is not set', async () => {
