@@ -41,13 +41,6 @@ function install({ certFile, keyFile }: CertificateFiles) {
 const wantsClients = () => ({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(authority.certFile) });
 
 describe('the service', () => {
-  test('is trusted by its own authority', async () => {
-    const { url } = await startTlsFront(service.url, server);
-    const { query } = await startTestGateway({ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile });
-    expect(codesOf(await query(link))).toEqual([]);
-    expect(codesOf(await query(job))).toEqual([]);
-  });
-
   test.each([
     ['is not trusted by the public authorities', {}, {}, untrusted],
     ['is not trusted by a wrong authority', {}, { UPSTREAM_CA_FILE: other.certFile }, untrusted],
