@@ -45,3 +45,11 @@ it('A call that waited too long costs the next holder no turn, and one that has 
   await jest.advanceTimersByTimeAsync(300); // one that lost its turn would be refused
   expect(await Promise.all(next)).toEqual(['answered', 'answered']);
 });
+
+it('A place that is given back twice counts once', () => {
+  const places = new Places(boundsFor({ MAX_CONNECTIONS: 10, answerBytes: 1000 }));
+  const [release] = ['one', 'another'].map(() => places.take('calls', 'alice'));
+  release?.();
+  release?.();
+  expect(places.heldByAll('calls')).toBe(1);
+});
