@@ -1,5 +1,5 @@
 import dns from 'node:dns';
-import { type ClientRequest, Agent as HttpAgent } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
@@ -22,8 +22,24 @@ export function startAgents(config: Config, reporting?: Reporting) {
   };
 }
 
-/** Node's HTTP client calls this method of an agent; it is missing in the types. */
-type Adding = { addRequest(request: ClientRequest, options: { host: string; port: number }): void };
+/** Has `agent` call `prepare` with each request before it gets a connection, to which `options` lead. */
+export function beforeRequests(
+  agent: HttpAgent,
+  prepare: (request: ClientRequest, options: { host: string; port: number }) => void,
+): void {
+  // Node's HTTP client calls this method of an agent; it is missing in the types.
+  const connecting = agent as unknown as { addRequest: typeof prepare };
+  const addRequest = connecting.addRequest.bind(agent);
+  connecting.addRequest = (request, options) => {
+    prepare(request, options);
+    addRequest(request, options);
+  };
+}
+
+/** With this header, node-fetch takes a last chunk with trailers or in pieces for a missing one. Node.js tells if one is missing. */
+export function hideChunks({ headers }: IncomingMessage): void {
+  delete headers['transfer-encoding'];
+}
 
 type Proxies = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PROXY'>>;
 
@@ -58,21 +74,18 @@ export class Agents {
    */
   #newShared(url: URL): HttpAgent {
     const agent = this.newAgent(url);
-    const connecting = agent as unknown as Adding;
-    const addRequest = connecting.addRequest.bind(agent);
-    connecting.addRequest = (request, options) => {
+    beforeRequests(agent, (request) => {
       let isAnswered = false;
-      request.once('response', ({ statusCode = 0, headers }) => {
+      request.once('response', (response) => {
         isAnswered = true;
-        delete headers['transfer-encoding']; // as in `agentForOne`
-        if (statusCode >= 500) this.#retire(url.origin, agent);
+        hideChunks(response);
+        if (Number(response.statusCode) >= 500) this.#retire(url.origin, agent);
       });
       request.once('error', () => {
         const isEndedByUs = isAnswered && request.aborted; // `exchange` reads no more of this answer
         if (request.reusedSocket && !isEndedByUs) this.#retire(url.origin, agent);
       });
-      addRequest(request, options);
-    };
+    });
     return agent;
   }
 
@@ -183,13 +196,11 @@ function forwardingAgent({ url, headers }: Proxy): HttpAgent {
   Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
   const host = plainHost(url.hostname);
   const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
-  const connecting = agent as unknown as Adding;
-  const addRequest = connecting.addRequest.bind(agent);
-  connecting.addRequest = (request, options) => {
+  beforeRequests(agent, (request, options) => {
     request.path = `http://${inUrl(options.host)}:${options.port}${request.path}`;
     for (const [name, value] of Object.entries(headers)) request.setHeader(name, value);
-    addRequest(request, { ...options, ...to });
-  };
+    Object.assign(options, to);
+  });
   return agent;
 }
 

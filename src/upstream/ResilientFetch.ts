@@ -1,9 +1,9 @@
-import type { Agent, ClientRequest } from 'node:http';
+import type { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import type nodeFetch from 'node-fetch';
 import type { Config } from '../config/config.js';
 import { outcomeUnknown } from '../errors/errors.js';
-import type { Agents } from '../network/agents.js';
+import { type Agents, beforeRequests, hideChunks } from '../network/agents.js';
 import { type Answered, exchange, NoAnswer } from '../network/exchange.js';
 import { pause } from '../process/pause.js';
 import type { Trail } from '../process/Trail.js';
@@ -156,18 +156,14 @@ export class ResilientFetch {
  * connection of its own: the service may close a reused one just as the request is sent.
  */
 function agentForOne(agent: Agent, onOpen: () => void): Agent {
-  const connecting = agent as Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
-  const addRequest = connecting.addRequest.bind(agent);
-  connecting.addRequest = (request, ...rest) => {
+  beforeRequests(agent, (request) => {
     request.once('socket', (socket: Socket) => {
       const isSecure = 'encrypted' in socket;
       if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
       else if (!socket.destroyed) onOpen(); // it is destroyed if it failed at once, as without a route or a free port
     });
-    // With it, node-fetch takes a last chunk with trailers or in pieces for a missing one. Node.js tells if one is missing.
-    request.once('response', ({ headers }) => delete headers['transfer-encoding']);
-    addRequest(request, ...rest);
-  };
+    request.once('response', hideChunks);
+  });
   return agent;
 }
 
