@@ -1,7 +1,7 @@
 import { hourMs } from '../stores/Store.js';
-import type { Forgotten, SealedStore } from './SealedStore.js';
+import type { Note, SealedStore } from './SealedStore.js';
 
-/** The store knows for an hour what was forgotten. A process relies on half of that, in milliseconds. */
+/** The store keeps a note for an hour. A process relies on half of that, in milliseconds. */
 export const knownForMs = hourMs / 2;
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
@@ -15,13 +15,14 @@ export interface MemoryKeeper {
 interface ForgetsOptions {
   readonly store: SealedStore;
   readonly keepers: readonly MemoryKeeper[];
-  /** This process has forgotten a subject. */
-  readonly onForgotten: (forgotten: Forgotten) => void;
+  /** This process has forgotten a subject that an operator had erased. */
+  readonly onForgotten: (note: Note) => void;
 }
 
 /**
- * Makes this process forget the subjects that any process erased. The store erases a record before its list names the subject,
- * and from then on takes no value whose fetch began earlier: what this process drops on reading the list cannot come back.
+ * Makes this process forget the subjects that any process erased, or that have changed. The store erases a record before its list
+ * names the subject, and from then on takes no value whose fetch began earlier: what this process drops on reading the list cannot
+ * come back. A changed record is in the store before the list names its subject.
  */
 export class Forgets {
   /** The ids that the last look found: the store may return them again. */
@@ -45,12 +46,12 @@ export class Forgets {
   /** @throws StoreError when the list cannot be read */
   async look(): Promise<void> {
     const { store, onForgotten } = this.options;
-    const { forgotten, mark } = await store.forgottenSince(this.#mark);
-    const listed = forgotten.filter((each) => each !== undefined);
+    const { notes, mark } = await store.notesSince(this.#mark);
+    const listed = notes.filter((each) => each !== undefined);
     const news = listed.filter(({ id }) => !this.#seen.has(id));
     const subjects = new Set(news.map(({ subject }) => subject));
     if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
-    for (const each of news) onForgotten(each);
+    for (const each of news) if (!each.isChanged) onForgotten(each);
     // The last look was so long ago that the list may have lost some since.
     if (this.#mark > 0 && mark - this.#mark > knownForMs) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));

@@ -15,10 +15,14 @@ export interface SubjectField {
 /** The name of an item as readable parts. */
 type ItemName = readonly string[];
 
-/** As stored: a forgotten subject, and a random id of this request to forget it. Each process acts on an id once. */
-export interface Forgotten {
+/**
+ * What one process tells all others, as stored: forget `subject`. Each process acts on an `id`, which is random, once. An operator
+ * has the subject erased, or, with `isChanged`, the service has said something new about it.
+ */
+export interface Note {
   readonly id: string;
   readonly subject: string;
+  readonly isChanged?: boolean;
 }
 
 interface SealedStoreOptions {
@@ -34,7 +38,7 @@ interface SealedStoreOptions {
 const againMs = 1000;
 /** For this long the system may still deliver what was sent on a connection that was given up, in milliseconds. */
 const lateMs = 120_000;
-const forgottenList = ['forgotten'];
+const noteList = ['forgotten'];
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs; values are encrypted and bound to their
@@ -63,17 +67,23 @@ export class SealedStore {
     return this.options.store.settle(place, owner, sealed);
   }
 
-  /** Erases everything about the subject, and tells every process to do so. Returns how many fields there were. */
-  forget(forgotten: Forgotten): Promise<number> {
-    const list = this.keyOf(forgottenList);
-    return this.options.store.forget(this.#recordOf(forgotten.subject), list, this.#seal(list, forgotten));
+  /** Erases everything about the subject, then tells every process to do so. Returns how many fields there were. */
+  async forget(note: Note): Promise<number> {
+    const erased = await this.options.store.forget(this.#recordOf(note.subject));
+    await this.tell(note);
+    return erased;
   }
 
-  /** As `Store.forgottenSince`. */
-  async forgottenSince(since: number) {
-    const list = this.keyOf(forgottenList);
-    const { notes, mark } = await this.options.store.forgottenSince(list, since);
-    return { forgotten: notes.map((note) => this.#open(list, note) as Forgotten | undefined), mark };
+  tell(note: Note): Promise<void> {
+    const list = this.keyOf(noteList);
+    return this.options.store.note(list, this.#seal(list, note));
+  }
+
+  /** As `Store.notesSince`. */
+  async notesSince(since: number) {
+    const list = this.keyOf(noteList);
+    const { notes, mark } = await this.options.store.notesSince(list, since);
+    return { notes: notes.map((note) => this.#open(list, note) as Note | undefined), mark };
   }
 
   /** Which fields are stored about the subject. */

@@ -86,8 +86,9 @@ async function store(url: string): Promise<string> {
     await opened.acquire(place, { owner: 'check', leaseMs: limitMs });
     await opened.settle(place, 'check', stored);
     await opened.fields(place.record);
-    await opened.forget(place.record, `${place.record}-list`, bytes);
-    await opened.forgottenSince(`${place.record}-list`, 0);
+    await opened.forget(place.record);
+    await opened.note(`${place.record}-list`, bytes);
+    await opened.notesSince(`${place.record}-list`, 0);
     await opened.increment(`${place.record}-count`, limitMs);
     const isKept = async () => {
       const key = `check-${crypto.randomUUID()}`;

@@ -81,6 +81,11 @@ export class TokenBroker implements MemoryKeeper {
       onKept: (id, entry) => {
         if (isRecord(entry) && this.#isFresh(entry)) this.watches.offer(id, entry);
       },
+      // Other processes would show the record of before for as long as it is fresh.
+      onReplaced: (subject, { value }, before) => {
+        if (!before.value || value?.unchangedForMs) return;
+        void options.store.tell({ id: crypto.randomUUID(), subject, isChanged: true }).catch(() => undefined);
+      },
     });
     this.watches = new Watcher<TokenView>(
       {

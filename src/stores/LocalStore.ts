@@ -73,7 +73,10 @@ export class LocalStore implements Store {
     return fields.length;
   }
 
-  async forgottenSince(_list: string, mark: number): ReturnType<Store['forgottenSince']> {
+  /** Nobody else would read it. */
+  async note(_list: string, _note: Buffer): Promise<void> {}
+
+  async notesSince(_list: string, mark: number): ReturnType<Store['notesSince']> {
     return { notes: [], mark };
   }
 

@@ -71,13 +71,15 @@ export class RedisStore implements Store {
     return (await this.#run('gatewaySettle', record, field, owner, ...written)) === 1;
   }
 
-  async forget(record: string, list: string, note: Buffer): Promise<number> {
-    const erased = await this.#run<number>('gatewayForget', record);
-    await this.#run('gatewayNote', list, note);
-    return erased;
+  forget(record: string): Promise<number> {
+    return this.#run('gatewayForget', record);
   }
 
-  async forgottenSince(list: string, since: number) {
+  note(list: string, note: Buffer): Promise<void> {
+    return this.#run('gatewayNote', list, note);
+  }
+
+  async notesSince(list: string, since: number) {
     const [mark, notes] = await this.#run<[number, Buffer[]]>('gatewayNotesBuffer', list, since);
     return { notes, mark };
   }

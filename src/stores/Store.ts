@@ -55,7 +55,7 @@ export type PutWhen = 'always' | 'if-absent' | 'if-longer';
 export const hourMs = 3_600_000;
 
 /**
- * What the processes of a fleet share: records about subjects, and plain items. Each operation but `forget` is atomic. Values
+ * What the processes of a fleet share: records about subjects, and plain items. Each operation is atomic. Values
  * are encrypted and names are keyed hashes (see `Sealer.ts`). The store tells ages and times left by its own clock, in
  * milliseconds, so that no two machines' clocks are ever compared. A time with more left than its full length counts as over: the
  * clock was set back.
@@ -84,14 +84,14 @@ export interface Store {
    */
   settle(place: Place, owner: string, outcome: Outcome): Promise<boolean>;
 
-  /**
-   * Erases the record with its leases, then puts `note` on `list` for an hour. Returns how many fields there were, leases and
-   * failures included.
-   */
-  forget(record: string, list: string, note: Buffer): Promise<number>;
+  /** Erases the record with its leases. Returns how many fields there were, leases and failures included. */
+  forget(record: string): Promise<number>;
+
+  /** Puts `note` on `list` for an hour. */
+  note(list: string, note: Buffer): Promise<void>;
 
   /** The notes put on `list` since `mark`, perhaps with some older ones, and the next mark. */
-  forgottenSince(list: string, mark: number): Promise<{ readonly notes: readonly Buffer[]; readonly mark: number }>;
+  notesSince(list: string, mark: number): Promise<{ readonly notes: readonly Buffer[]; readonly mark: number }>;
 
   /** The fields of the record that have a value. */
   fields(record: string): Promise<readonly Field[]>;

@@ -25,7 +25,7 @@ interface Fate {
 /** As in the Redis driver, a lost answer becomes an error after this time, in milliseconds. */
 const commandTimeoutMs = 1000;
 
-const writes = /^(put|settle|deleteIf|increment|forget)$/;
+const writes = /^(put|settle|deleteIf|increment|forget|note)$/;
 
 /** The connection of one process to the store. Its operations on one key arrive in the order sent. */
 export class StoreLine implements Store {
@@ -43,7 +43,8 @@ export class StoreLine implements Store {
   acquire: Store['acquire'] = (...args) => this.#ask('acquire', args[0].record, args);
   settle: Store['settle'] = (...args) => this.#ask('settle', args[0].record, args);
   forget: Store['forget'] = (...args) => this.#ask('forget', args[0], args);
-  forgottenSince: Store['forgottenSince'] = (...args) => this.#ask('forgottenSince', args[0], args);
+  note: Store['note'] = (...args) => this.#ask('note', args[0], args);
+  notesSince: Store['notesSince'] = (...args) => this.#ask('notesSince', args[0], args);
   fields: Store['fields'] = (...args) => this.#ask('fields', args[0], args);
   get: Store['get'] = (...args) => this.#ask('get', args[0], args);
   put: Store['put'] = (key, value, ...how) => this.#ask('put', key, [key, Buffer.from(value), ...how]);

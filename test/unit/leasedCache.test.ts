@@ -22,8 +22,9 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   const seen: Store = Object.assign(Object.create(store), {
     acquire: (...wish) => (changes.acquire ?? store.acquire).apply(store, wish),
     settle: (...outcome) => (changes.settle ?? store.settle).apply(store, outcome),
-    forget: (...forgotten) => store.forget(...forgotten),
-  } satisfies Leases & Pick<Store, 'forget'>);
+    forget: (record) => store.forget(record),
+    note: async () => undefined,
+  } satisfies Leases & Pick<Store, 'forget' | 'note'>);
   const kept: string[] = [];
   const sealed = new SealedStore({
     ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },

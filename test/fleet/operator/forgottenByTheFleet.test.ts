@@ -48,7 +48,8 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
   });
 
   const addTaxpayer = () => {
-    const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED', name: 'before' });
+    const createdAt = '2020-01-01T00:00:00Z'; // fresh for a day
+    const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED', name: 'before', createdAt });
     const { jobId } = sandbox.addJob({ taxpayerId: id, name: 'before', status: 'completed' });
     return { id, job: jobId };
   };
@@ -111,17 +112,37 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     expect(await ask(each, taxpayer)).toEqual(['after', 'after']);
   });
 
-  it('is read anew for those who watch the record, though it was fresh and Redis is full', async () => {
-    const [each] = fleet as [GatewayProcess];
-    const taxpayer = addTaxpayer();
+  async function watching(each: GatewayProcess, variables: object) {
     const socket = await initSocket(each);
     const watch = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { name } }';
-    socket.subscribe({ query: watch, variables: taxpayer });
+    socket.subscribe({ query: watch, variables });
     const shown = (name: string) =>
       socket.message(
         ({ payload }) => JSON.stringify(payload) === JSON.stringify({ data: { taxpayerTokenUpdated: { name } } }),
       );
     await shown('before');
+    return { socket, shown };
+  }
+
+  it('is shown by all as one of them has read it, to watchers too, when its record has changed', async () => {
+    const [one, another] = fleet as [GatewayProcess, GatewayProcess];
+    const taxpayer = addTaxpayer();
+    for (const each of fleet) await ask(each, taxpayer);
+    const { socket, shown } = await watching(another, taxpayer);
+    rename(taxpayer);
+    sandbox.rotateToken(taxpayer.id);
+    await ask(one, { ...taxpayer, job: sandbox.addJob({ taxpayerId: taxpayer.id }).jobId }); // its old token is refused
+    await shown('after');
+    const all = () => Promise.all(fleet.map(async (each) => (await ask(each, taxpayer))[0]));
+    while ((await all()).includes('before'));
+    expect(callsFor(taxpayer.id)).toBe(2);
+    socket.end();
+  });
+
+  it('is read anew for those who watch the record, though it was fresh and Redis is full', async () => {
+    const [each] = fleet as [GatewayProcess];
+    const taxpayer = addTaxpayer();
+    const { socket, shown } = await watching(each, taxpayer);
     rename(taxpayer);
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
     await commandJson(env, 'forget', taxpayer.id);

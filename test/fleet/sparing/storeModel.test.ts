@@ -42,9 +42,10 @@ async function answersOf(store: Store, record: string, questions: readonly Quest
         return store.settle(place, owner, { failure: coin ? undefined : value });
       case 'forget':
         await sleep(2); // for Redis, what happens in one millisecond happens at the same time
-        await store.forget(record, `list-${record}`, value);
+        await store.forget(record);
         await sleep(2);
-        return (await store.forgottenSince(`list-${record}`, 0)).notes.at(-1);
+        await store.note(`list-${record}`, value);
+        return (await store.notesSince(`list-${record}`, 0)).notes.at(-1);
       case 'fields':
         return (await store.fields(record)).map(({ name }) => name).sort();
       case 'put':

@@ -7,10 +7,12 @@ interface Lease {
   readonly failure?: Buffer;
 }
 
-/** What Redis is to a fleet, in the memory of the test: the local store with leases, failures and the list of the forgotten. */
+/** What Redis is to a fleet, in the memory of the test: the local store with leases, failures and lists. */
 export class SharedStore extends LocalStore {
   readonly #leases = new Map<string, Lease>();
-  readonly #forgotten = new Map<string, { readonly at: number; readonly list: string; readonly note: Buffer }>();
+  /** When a record was forgotten. */
+  readonly #forgotten = new Map<string, number>();
+  readonly #notes: { readonly at: number; readonly list: string; readonly note: Buffer }[] = [];
 
   override async acquire(place: Place, { owner, leaseMs, refused, awaited }: Wish): Promise<Acquired> {
     const key = JSON.stringify(place);
@@ -33,23 +35,23 @@ export class SharedStore extends LocalStore {
       return true;
     }
     const forgotten = this.#forgotten.get(place.record);
-    const isFromBefore = forgotten !== undefined && outcome.begunAt <= forgotten.at;
+    const isFromBefore = forgotten !== undefined && outcome.begunAt <= forgotten;
     return isFromBefore || super.settle(place, owner, outcome);
   }
 
-  override async forget(record: string, list = '', note: Buffer = Buffer.of()): Promise<number> {
-    const now = performance.now();
+  override async forget(record: string): Promise<number> {
     for (const key of this.#leases.keys()) if (JSON.parse(key).record === record) this.#leases.delete(key);
-    this.#forgotten.delete(record);
-    this.#forgotten.set(record, { at: now, list, note });
+    this.#forgotten.set(record, performance.now());
     return super.forget(record);
   }
 
-  override async forgottenSince(list: string, mark: number) {
+  override async note(list: string, note: Buffer): Promise<void> {
+    this.#notes.push({ at: performance.now(), list, note });
+  }
+
+  override async notesSince(list: string, mark: number) {
     const now = performance.now();
-    const listed = [...this.#forgotten.values()].filter(
-      (each) => each.list === list && each.at >= mark && now - each.at < hourMs,
-    );
+    const listed = this.#notes.filter((each) => each.list === list && each.at >= mark && now - each.at < hourMs);
     return { notes: listed.map(({ note }) => note), mark: now };
   }
 }
