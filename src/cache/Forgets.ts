@@ -14,7 +14,9 @@ export interface MemoryKeeper {
 
 interface ForgetsOptions {
   readonly store: SealedStore;
-  readonly keepers: readonly MemoryKeeper[];
+  /** They keep the records, about which `isChanged` notes are. */
+  readonly records: readonly MemoryKeeper[];
+  readonly jobs: readonly MemoryKeeper[];
   /** This process has forgotten a subject that an operator had erased. */
   readonly onForgotten: (note: Note) => void;
 }
@@ -45,13 +47,14 @@ export class Forgets {
 
   /** @throws StoreError when the list cannot be read */
   async look(): Promise<void> {
-    const { store, onForgotten } = this.options;
+    const { store, records, jobs, onForgotten } = this.options;
     const { notes, mark } = await store.notesSince(this.#mark);
     const listed = notes.filter((each) => each !== undefined);
     const news = listed.filter(({ id }) => !this.#seen.has(id));
-    const subjects = new Set(news.map(({ subject }) => subject));
-    if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
-    for (const each of news) if (!each.isChanged) onForgotten(each);
+    const erased = news.filter(({ isChanged }) => !isChanged);
+    forgetThose(records, news);
+    forgetThose(jobs, erased);
+    for (const each of erased) onForgotten(each);
     // The last look was so long ago that the list may have lost some since.
     if (this.#mark > 0 && mark - this.#mark > knownForMs) this.forgetAll();
     this.#seen = new Set(listed.map(({ id }) => id));
@@ -60,10 +63,13 @@ export class Forgets {
 
   /** Drops everything: also after a change of the client secret, when others may still add to the list of the old name. */
   forgetAll(): void {
-    this.#forget(() => true);
+    for (const keeper of [...this.options.records, ...this.options.jobs]) keeper.forget(() => true);
   }
+}
 
-  #forget(isMeant: (subject: string) => boolean): void {
-    for (const keeper of this.options.keepers) keeper.forget(isMeant);
-  }
+/** One pass through each memory for all notes. */
+function forgetThose(keepers: readonly MemoryKeeper[], notes: readonly Note[]): void {
+  if (notes.length === 0) return;
+  const subjects = new Set(notes.map(({ subject }) => subject));
+  for (const keeper of keepers) keeper.forget((subject) => subjects.has(subject));
 }

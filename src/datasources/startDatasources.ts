@@ -63,7 +63,8 @@ export function startDatasources(options: DatasourcesOptions) {
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,
-    keepers: [...caches, broker, jobs.watches, broker.watches],
+    records: [broker.cache, broker, broker.watches],
+    jobs: [jobs.cache, jobs.watches],
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       lines?.audit({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
