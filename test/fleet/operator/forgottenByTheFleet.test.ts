@@ -85,11 +85,9 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     expect(callsFor(taxpayer.id)).toBe(1);
 
     const { erased, requestId } = await commandJson(env, 'forget', taxpayer.id);
-    const endedAt = performance.now();
     expect(erased).toBe(2);
     expect((await commandJson(env, 'inspect', taxpayer.id)).entries).toEqual([]);
     await until(() => fleet.every((each) => each.output().includes(requestId)), withinMs);
-    expect(performance.now() - endedAt).toBeLessThan(withinMs);
 
     expect(await Promise.all(fleet.map((each) => ask(each, taxpayer)))).toEqual(fleet.map(() => ['after', 'after']));
     expect(callsFor(taxpayer.id)).toBe(2);
@@ -146,9 +144,7 @@ describe('A taxpayer forgotten by 4 processes under load', () => {
     rename(taxpayer);
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
     await commandJson(env, 'forget', taxpayer.id);
-    const forgottenAt = performance.now();
     await shown('after');
-    expect(performance.now() - forgottenAt).toBeLessThan(withinMs);
     socket.end();
   });
 });
