@@ -73,7 +73,7 @@ export class Operations {
     // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.#trusted;
     return quota.timed(holder, () => {
-      const { text, isListed } = documentOf(asked, trusted);
+      const { text, isTrusted } = documentOf(asked, trusted);
       record.asked = asked; // from here on, an error without an HTTP status of its own is a mistake in the document
       const known = this.#known.find(text, asked.operationName);
       record.known = known;
@@ -88,7 +88,7 @@ export class Operations {
       // Checked again after `admit`: other operations of the caller that were let in with this one may have used up its share.
       quota.refuseBeyondShare(holder);
       if (known.rootFields > 1) quota.takeOtherFields(facts, known.rootFields - 1); // `admit` counted the first
-      if (!isListed) trusted?.report(text, known.label, facts);
+      if (!isTrusted) trusted?.report(text, known.label, facts);
       if (known.isKept && known.type === 'query') this.#keep(asked);
       record.context = contextFor(facts, record.fields);
       return record as Operation;

@@ -42,7 +42,7 @@ export class TrustedDocuments {
 
   /** The text of the listed document with this id. */
   withId(id: unknown): string | undefined {
-    return this.#listed.byId.get(plainId(id));
+    return typeof id === 'string' ? this.#listed.byId.get(plainId(id)) : undefined;
   }
 
   /**
@@ -63,18 +63,18 @@ export class TrustedDocuments {
 
 /**
  * The text of the document to run: the request's own, or the listed one with its id. An id is a `documentId`, or a
- * `persistedQuery.sha256Hash` as Apollo's clients send it. `isListed`: whether the document may run without a report.
+ * `persistedQuery.sha256Hash` as Apollo's clients send it. `isTrusted`: whether the document may run without a report.
  * @throws GatewayError BAD_USER_INPUT
  */
 export function documentOf({ query, documentId, extensions }: GraphQLRequest, trusted: TrustedDocuments | undefined) {
   if (query !== undefined) {
-    const isListed = trusted === undefined || trusted.isListed(query);
-    if (isListed || trusted.onlyReports) return { text: query, isListed };
+    const isTrusted = trusted === undefined || trusted.isListed(query);
+    if (isTrusted || trusted.onlyReports) return { text: query, isTrusted };
     throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
   }
   const { sha256Hash } = (extensions['persistedQuery'] ?? {}) as { readonly sha256Hash?: unknown };
   const text = trusted?.withId(documentId ?? sha256Hash);
-  if (text !== undefined) return { text, isListed: true };
+  if (text !== undefined) return { text, isTrusted: true };
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
   if (trusted && documentId) throw badRequest('This id is not that of a trusted document (TRUSTED_DOCUMENTS_FILE)');
@@ -90,7 +90,7 @@ const longestLayout = 20_000;
 
 class Listed {
   /** The text of each document. */
-  readonly byId = new Map<unknown, string>();
+  readonly byId = new Map<string, string>();
   /** The texts, as they are listed and normalised. */
   readonly #texts = new Set<string>();
 
@@ -111,7 +111,7 @@ class Listed {
 }
 
 /** An id that is a hash has this prefix in GraphQL over HTTP (Persisted Documents), and in the lists of some tools. */
-const plainId = (id: unknown) => (typeof id === 'string' ? id.replace(/^sha256:/, '') : id);
+const plainId = (id: string): string => id.replace(/^sha256:/, '');
 
 const problemOf = (id: string, words: string) => new Error(`${words}, see ${JSON.stringify(id.slice(0, 100))}`);
 
