@@ -4,6 +4,9 @@ import { GatewayError } from '../errors/errors.js';
 import type { Exit } from './Exit.js';
 import type { Answer, Operation, OperationsOptions, Result } from './Operation.js';
 
+/** Sends an answer; resolves when the reader has taken it, so that the next one may be made. */
+type Send = (answer: Answer) => Promise<void> | undefined;
+
 /** Begins a subscription: a stream of answers, or one answer when it cannot begin. */
 export async function subscribe(
   operation: Operation,
@@ -44,7 +47,7 @@ export class ResultStream {
    * Sends each answer, one after the other, and ends the operation. Keeps no answer while it waits for the next, and sends none
    * to a caller that has left. Rejects only as `send` does.
    */
-  async sendTo(send: (answer: Answer) => Promise<void> | undefined): Promise<void> {
+  async sendTo(send: Send): Promise<void> {
     try {
       while (await this.#sendNext(send));
     } finally {
@@ -58,7 +61,7 @@ export class ResultStream {
    * Returns whether more answers may follow. A function of its own, so that no variable keeps an answer in memory while the
    * next one is awaited.
    */
-  async #sendNext(send: (answer: Answer) => Promise<void> | undefined): Promise<boolean> {
+  async #sendNext(send: Send): Promise<boolean> {
     const { signal, caller, request } = this.operation.facts;
     let hasFailed = false;
     let answer: Answer | undefined;
@@ -90,7 +93,7 @@ export class ResultStream {
     void this.source.return?.();
   }
 
-  /** Executes the operation for one event. The work is charged to the caller, like that of a query. */
+  /** Executes the operation for one event, and charges the caller for the work, as for a query. */
   async #execute(event: unknown): Promise<Result> {
     const { contextFor, quota } = this.options;
     const { facts, context, fields, known, values } = this.operation;
@@ -101,7 +104,10 @@ export class ResultStream {
     return quota.timed(holder, () => known.run(values, contextFor(facts, fields, trail), event));
   }
 
-  /** Makes the text of an answer, charged likewise. A closure where answers are sent would keep the result in memory. */
+  /**
+   * Makes the text of an answer, and charges the caller for the work. Not a closure in {@link #sendNext}: that would keep the
+   * result in memory.
+   */
   #answer(result: Result): Answer {
     return this.options.quota.timed(this.operation.context.holder, () => this.exit.answer(this.operation, result));
   }
