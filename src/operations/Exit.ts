@@ -68,8 +68,8 @@ export class Exit {
   answerOfErrors(record: OperationRecord, errors: readonly unknown[]): Answer {
     const [first] = errors;
     const masked = this.#masked(errors, record);
-    const { httpStatus }: Partial<GatewayError> = first instanceof GatewayError ? first : {};
-    const status = httpStatus ?? statusOfError(masked[0]);
+    const httpStatus = first instanceof GatewayError ? first.httpStatus : undefined;
+    const status = httpStatus ?? usualStatusOf(masked[0]);
     const kind = record.asked && httpStatus === undefined && status !== 500 ? 'mistake' : 'refusal';
     const text = JSON.stringify({ errors: masked });
     return { kind, status, errors: masked, text, bytes: Buffer.byteLength(text) };
@@ -79,7 +79,7 @@ export class Exit {
   end(record: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>): void {
     record.release?.();
     record.outcome = outcomeOf(answer.kind, record.codes);
-    record.status = statusFor(record, answer);
+    record.status = sentStatus(record, answer);
     this.options.onEnd(record);
   }
 
@@ -112,8 +112,11 @@ function isOverflow(error: unknown): boolean {
   return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
 }
 
-/** The HTTP status that an answer is sent with. */
-function statusFor({ facts, transport }: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>) {
+/** The HTTP status that an answer is sent with; undefined on a socket. */
+function sentStatus(
+  { facts, transport }: OperationRecord,
+  answer: Pick<Answer, 'kind' | 'status'>,
+): number | undefined {
   if (transport === 'ws') return undefined;
   // On a stream, any answer but a refusal comes after the headers, which had the status 200.
   return transport !== 'http' && answer.kind !== 'refusal' ? 200 : facts.statusOf?.(answer);
@@ -141,7 +144,7 @@ const isRefusal = (error: unknown): error is GatewayError =>
   error instanceof GatewayError && error.httpStatus !== undefined;
 
 /** The status of a refusal whose error names none: 400 for a document that cannot be parsed, 500 for a bug, or 422. */
-function statusOfError(error: GraphQLFormattedError | undefined): number {
+function usualStatusOf(error: GraphQLFormattedError | undefined): number {
   const code = error?.extensions?.['code'];
   if (code === 'INTERNAL_SERVER_ERROR') return 500;
   return code === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;

@@ -4,7 +4,7 @@ import { GatewayError } from '../errors/errors.js';
 import type { Exit } from './Exit.js';
 import type { Answer, Operation, OperationsOptions, Result } from './Operation.js';
 
-/** Sends an answer; resolves when the reader has taken it, so that the next one may be made. */
+/** Sends an answer. Resolves when the system has taken it: no further one is made before. */
 type Send = (answer: Answer) => Promise<void> | undefined;
 
 /** Begins a subscription: a stream of answers, or one answer when it cannot begin. */
