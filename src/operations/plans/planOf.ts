@@ -23,16 +23,16 @@ import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext, Result } from '../Operation.js';
 import { Execution, type Step } from './Execution.js';
 
-/** Performs an operation; a subscription for one `event`. Throws or rejects only for a bug. */
+/** Executes an operation; a subscription once, for one `event`. Throws or rejects only because of a bug. */
 export type Run = (values: Variables, context: OperationContext, event?: unknown) => Result | Promise<Result>;
 
 /** Thrown while planning an operation that cannot have a plan. */
 class NotPlannable extends Error {}
 
 /**
- * Returns what answers an operation as graphql-js would, in a fraction of the time. Undefined, so that Apollo executes it, for:
- * directives; interfaces, lists of items that are never null, and defaults of arguments (this schema has none); introspection;
- * mutations, which call the service anyway, and must run one after the other.
+ * Returns what answers an operation as graphql-js would, in a fraction of the time. Undefined, so that Apollo executes it, for
+ * an operation with directives or introspection, and for mutations, which call the service anyway, and must run one after the
+ * other. Also for what this schema does not have: interfaces, lists of items that are never null, and defaults of arguments.
  */
 export function planOf(
   schema: GraphQLSchema,
@@ -59,7 +59,7 @@ function notPlannable(): never {
   throw new NotPlannable();
 }
 
-/** Returns a function that makes the steps for the fields of a type that `nodes`, which are fields or the operation, select. */
+/** Returns a function that makes the steps for the fields that `parents`, which are fields or the operation, select on a type. */
 function plannerFor(schema: GraphQLSchema, document: DocumentNode) {
   const fragments: Record<string, FragmentDefinitionNode> = {};
   for (const definition of document.definitions) {
@@ -69,9 +69,9 @@ function plannerFor(schema: GraphQLSchema, document: DocumentNode) {
 
   function stepsFor(
     type: GraphQLObjectType,
-    nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[],
+    parents: readonly { readonly selectionSet?: SelectionSetNode | undefined }[],
   ): Step[] {
-    const { fields } = collectSubFields(schema, fragments, {}, type, nodes as FieldNode[]);
+    const { fields } = collectSubFields(schema, fragments, {}, type, parents as FieldNode[]);
     return Array.from(fields, ([key, fieldNodes]) => {
       const nodes = fieldNodes as [FieldNode, ...FieldNode[]];
       const name = nodes[0].name.value;
