@@ -26,7 +26,7 @@ export function variableReader(
   openSchema: boolean,
 ): (given: Variables) => Variables {
   const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
-    const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
+    const type = typeFromAST(schema, typeNode) as GraphQLInputType;
     const fallback = defaultValue && valueFromAST(defaultValue, type);
     return { name: variable.name.value, type, fallback };
   });
@@ -35,7 +35,7 @@ export function variableReader(
     const violations: Violation[] = [];
     const violate = (path: string, message: string) => {
       violations.push({ path, message });
-      if (!openSchema || violations.length === maxViolations) throw misfitting(violations);
+      if (!openSchema || violations.length === maxViolations) throw refusalFor(violations);
     };
     for (const { name, type, fallback } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
@@ -50,12 +50,12 @@ export function variableReader(
         );
       }
     }
-    if (violations.length > 0) throw misfitting(violations);
+    if (violations.length > 0) throw refusalFor(violations);
     return values;
   };
 }
 
-function misfitting(violations: readonly Violation[]) {
+function refusalFor(violations: readonly Violation[]): GatewayError {
   const [first] = violations;
   return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}`, { violations });
 }
