@@ -6,7 +6,7 @@ import {
   isObjectType,
   specifiedDirectives,
 } from 'graphql';
-import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
+import { buildSchemaSync, getMetadataStorage, type PubSub } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import { asSubgraph, type Resolver } from './asSubgraph.js';
 import { defineProviders, readProviders } from './Provider.js';
@@ -39,7 +39,7 @@ type ResolverClass = new () => Resolver;
 
 /**
  * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
- * one that matters is given here, and here only. Those about calls of resolvers do not: see {@link callDirectly}.
+ * one that matters is given here, and here only. Those for calling resolvers do not matter, because of {@link callDirectly}.
  * `resolvers`: by the name of their type.
  */
 export function buildSchema(
@@ -57,7 +57,7 @@ export function buildSchema(
     return new GraphQLDirective({ ...directive.toConfig(), locations });
   });
   const types = buildSchemaSync({
-    resolvers: [...instances.keys()] as unknown as NonEmptyArray<ResolverClass>,
+    resolvers: Object.values(resolvers) as [ResolverClass, ...ResolverClass[]],
     scalarsMap: [],
     directives,
     nullableByDefault: false,
@@ -90,7 +90,7 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
     if (!isObjectType(type) || isIntrospectionType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       (field.args as unknown[]).reverse();
-      delete field.resolve; // reads the member, unless `use` adds a method
+      delete field.resolve; // graphql-js then reads the member of this name, unless `use` sets a method
     }
   }
   const { queries, mutations, subscriptions, fieldResolvers } = getMetadataStorage();
