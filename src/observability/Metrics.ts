@@ -16,7 +16,7 @@ const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly #operations = this.#values(
+  readonly #operations = this.#metric(
     Counter,
     'gateway_operations_total',
     'Operations and refused requests, by root field as the schema spells it. failed: the gateway or the service is to blame.',
@@ -27,8 +27,8 @@ export class Metrics {
     'Time from a request to its answer. Streams are not in it.',
     'operation',
   );
-  readonly #errors = this.#values(Counter, 'gateway_errors_total', 'Errors in answers, by code.', 'code');
-  readonly #upstreamCalls = this.#values(
+  readonly #errors = this.#metric(Counter, 'gateway_errors_total', 'Errors in answers, by code.', 'code');
+  readonly #upstreamCalls = this.#metric(
     Counter,
     'gateway_upstream_calls_total',
     'Tries of calls to the service.',
@@ -39,13 +39,13 @@ export class Metrics {
     'Duration of one try of a call to the service.',
     'endpoint',
   );
-  readonly callsPaused = this.#values(
+  readonly callsPaused = this.#metric(
     Counter,
     'gateway_calls_paused_total',
     'Times the fleet paused its calls to an endpoint, by reason.',
     'endpoint reason',
   );
-  readonly #cacheReads = this.#values(
+  readonly #cacheReads = this.#metric(
     Counter,
     'gateway_cache_reads_total',
     'Reads by kind of entry, and the tier that answered. Operations that share a read count once.',
@@ -56,24 +56,24 @@ export class Metrics {
     'Duration of one command of a store on Redis.',
     'command',
   );
-  readonly storeDegraded = this.#values(
+  readonly storeDegraded = this.#metric(
     Gauge,
     'gateway_store_degraded',
     'Whether the shared store is bypassed (1) or used (0).',
   );
-  readonly #tokenEvents = this.#values(
+  readonly #tokenEvents = this.#metric(
     Counter,
     'gateway_token_events_total',
     'What the token broker did besides answering.',
     'event',
   );
-  readonly unknownValues = this.#values(
+  readonly unknownValues = this.#metric(
     Counter,
     'gateway_unknown_values_total',
     'New values of the service that the schema has no name for.',
     'kind',
   );
-  readonly certificateEnds = this.#values(
+  readonly certificateEnds = this.#metric(
     Gauge,
     'gateway_certificate_expiration_timestamp_seconds',
     'When the certificate in use expires, by the setting of its file.',
@@ -84,13 +84,13 @@ export class Metrics {
     'Duration of a call to the decision point, by what came of it.',
     'outcome',
   );
-  readonly watchers = this.#values(
+  readonly watchers = this.#metric(
     Gauge,
     'gateway_watchers',
     'Readers that watch a refresh job or a token record now.',
     'kind',
   );
-  readonly openStreams = this.#values(
+  readonly openStreams = this.#metric(
     Gauge,
     'gateway_open_streams',
     'Open sockets and event streams, by transport.',
@@ -100,7 +100,7 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    this.#values(Gauge, 'gateway_build_info', 'Always 1; its label is the version.', 'version').add(packageVersion());
+    this.#metric(Gauge, 'gateway_build_info', 'Always 1; its label is the version.', 'version').add(packageVersion());
     // Series begin at 0: one that began with its first event would have no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.add(code, 0);
     for (const transport of transports) this.#operations.add(`none ${transport} ok`, 0);
@@ -144,10 +144,10 @@ export class Metrics {
   /** Shows the token budget and, unless it is 0 (unlimited), what is left of it. */
   showBudget(perHour: number): void {
     const allowed = 'Calls to the token endpoint allowed per hour; 0 means no limit.';
-    this.#values(Gauge, 'gateway_token_budget_per_hour', allowed).add('', perHour);
+    this.#metric(Gauge, 'gateway_token_budget_per_hour', allowed).add('', perHour);
     if (perHour === 0) return;
     const left = "Calls left of this hour's token budget, as last seen.";
-    this.#values(Gauge, 'gateway_token_budget_left', left, '', () =>
+    this.#metric(Gauge, 'gateway_token_budget_left', left, '', () =>
       this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour,
     );
   }
@@ -155,13 +155,13 @@ export class Metrics {
   /** Shows how many log lines were dropped so far because nothing read them. */
   showLogLinesDropped(count: () => number): void {
     const help = 'Log lines that the reader of standard output did not take.';
-    this.#values(Counter, 'gateway_log_lines_dropped_total', help, '', count);
+    this.#metric(Counter, 'gateway_log_lines_dropped_total', help, '', count);
   }
 
   /** Shows the age of the oldest key set; 0 where no token is verified. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly number[]): void {
     const help = 'Time since the oldest key set was read or, before that, since the start.';
-    this.#values(Gauge, 'gateway_key_set_age_seconds', help, '', () => Math.max(0, ...agesMs()) / 1000);
+    this.#metric(Gauge, 'gateway_key_set_age_seconds', help, '', () => Math.max(0, ...agesMs()) / 1000);
   }
 
   #histogram(name: string, help: string, label: string): Histogram {
@@ -169,7 +169,7 @@ export class Metrics {
   }
 
   /** Adds a metric and returns its values. `labels` are names, joined by spaces; `read` gives the only value at each scrape. */
-  #values(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number): Values {
+  #metric(type: typeof Counter | typeof Gauge, name: string, help: string, labels = '', read?: () => number): Values {
     const values = new Values();
     const labelNames = labels.split(' ').filter(Boolean);
     const collect = function (this: Counter | Gauge) {
