@@ -33,7 +33,7 @@ export class Tracing {
       begins: 'trace collector rejects spans',
       ends: 'trace collector accepts spans again',
     });
-    watch(exporter, report);
+    reportBatches(exporter, report);
     const version = packageVersion();
     const own = { 'service.name': 'taxpayer-gateway', 'service.version': version, 'process.pid': process.pid };
     const resource = defaultResource()
@@ -108,7 +108,7 @@ function callerContext(request: IncomingMessage | undefined): Context {
 }
 
 /** Reports what became of each batch. */
-function watch(exporter: SpanExporter, report: Report): void {
+function reportBatches(exporter: SpanExporter, report: Report): void {
   const send = exporter.export.bind(exporter);
   exporter.export = (spans, done) =>
     send(spans, (result) => {
