@@ -16,7 +16,7 @@ export const NullOnlyWithError = Directive('@semanticNonNull');
 
 const idOfTaxpayer = { description: "The taxpayer's id, assigned by the service." };
 
-// Arguments that several fields take.
+// The arguments of queries and fields. The input of the mutation stands with it.
 export const IdArg = Arg('id', () => ID, idOfTaxpayer);
 export const TaxpayerIdArg = Arg('taxpayerId', () => ID, idOfTaxpayer);
 export const JobIdArg = Arg('jobId', () => ID, { description: "The job's id, assigned by the service." });
