@@ -35,7 +35,7 @@ function partsOf(config: Config) {
   const documents = config.TRUSTED_DOCUMENTS_FILE;
   const others = new Agents(config);
   const parts = [
-    found('configuration', async () => {
+    testPart('configuration', async () => {
       for (const files of [tls, upstreamTls]) {
         const isExpired = files && endOf(readPemFiles(files)) < Date.now();
         if (isExpired) throw new Error(`${files.cert?.setting} holds a certificate that has expired`);
@@ -44,25 +44,25 @@ function partsOf(config: Config) {
       const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';
       return [state, ...config.warnings].join('; ');
     }),
-    documents && found('trusted documents', async () => `${(await readListed(documents)).byId.size} in all lists`),
-    found('store', () => store(config.CACHE_URL)),
+    documents && testPart('trusted documents', async () => `${(await readListed(documents)).byId.size} in all lists`),
+    testPart('store', () => testStore(config.CACHE_URL)),
     ...config.issuers.map((each) =>
-      found(`key set of ${each.issuer}`, async () => {
+      testPart(`key set of ${each.issuer}`, async () => {
         const { keys } = await readIssuerKeys(each, others.agentFor);
         return keys.length === 1 ? '1 key' : `${keys.length} keys`;
       }),
     ),
-    decisionUrl && found('decision point', () => answering('AUTH_DECISION_URL', decisionUrl, others)),
+    decisionUrl && testPart('decision point', () => testServer('AUTH_DECISION_URL', decisionUrl, others)),
     baseUrl !== undefined &&
-      found('service', () => answering('UPSTREAM_BASE_URL', baseUrl, new Agents(config, upstreamTls))),
+      testPart('service', () => testServer('UPSTREAM_BASE_URL', baseUrl, new Agents(config, upstreamTls))),
   ];
   return parts.filter((part) => !!part);
 }
 
-/** Whether a part works, and a few words about it, or about why it does not. */
-async function found(part: string, look: () => Promise<string>) {
+/** Whether a part works, and a few words about it, or about why it does not. `test` throws or rejects if it does not. */
+async function testPart(part: string, test: () => Promise<string>) {
   try {
-    return { part, ok: true, detail: await look() };
+    return { part, ok: true, detail: await test() };
   } catch (error) {
     const detail = error instanceof NoAnswer ? `${error.kind}: ${error.reason}` : (error as Error).message;
     return { part, ok: false, detail };
@@ -73,10 +73,10 @@ async function found(part: string, look: () => Promise<string>) {
  * In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked
  * at.
  */
-async function store(url: string): Promise<string> {
+async function testStore(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
   const path = directoryIn(url);
-  if (path) return directory(path);
+  if (path) return testDirectory(path);
   return withStore(url, 'write', async (opened) => {
     const startedAt = performance.now();
     const bytes = Buffer.from('check');
@@ -105,7 +105,7 @@ async function store(url: string): Promise<string> {
   });
 }
 
-async function directory(path: string): Promise<string> {
+async function testDirectory(path: string): Promise<string> {
   let present = path;
   while (!existsSync(present)) present = dirname(present);
   await access(`${present}/.`, constants.W_OK | constants.X_OK).catch(() => {
@@ -115,7 +115,7 @@ async function directory(path: string): Promise<string> {
 }
 
 /** Any answer of the server itself counts as success: nobody knows what a base URL answers without credentials. */
-async function answering(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
+async function testServer(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
   const startedAt = performance.now();
   const answer = await fetchJson(url, limitMs, { agent }).then(
     () => 'HTTP 200',
