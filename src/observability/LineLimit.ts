@@ -30,7 +30,7 @@ export const auditActions = [
 export type AuditAction = (typeof auditActions)[number];
 
 /**
- * Who was given, or refused, what; what the operator's own commands have the fleet do has no caller. (A refused token has no such
+ * Who was given, or refused, what. What a command of the operator causes in the fleet has no caller. (A refused token is no such
  * event: the line of its operation is its audit.)
  */
 interface AuditEvent extends Pick<Line, 'requestId' | 'caller' | 'taxpayer' | 'remoteAddress'> {
