@@ -3,7 +3,7 @@ import { type Answer, errorAnswer, jsonAnswer } from './answers.js';
 import { hostedPage } from './hostedPage.js';
 import type { SandboxState, SandboxTaxpayer } from './state.js';
 
-/** Method and path of each endpoint of the service; `hostedPage` is a person in the taxpayer flow. */
+/** Method and path of each endpoint of the service, and of the page on which a taxpayer gives consent. */
 const requestLines = {
   createClientLink: /^POST \/client-links$/,
   taxpayerToken: /^GET \/auth\/tax-payer\/(?<taxpayerId>[^/]+)\/token$/,
@@ -13,10 +13,10 @@ const requestLines = {
 type Endpoint = keyof typeof requestLines;
 export type ApiEndpoint = Exclude<Endpoint, 'hostedPage'>;
 
-/** Where a request goes; `unknown` is off the contract. The ids are empty where the path has none. */
-export type Route = { readonly endpoint: Endpoint | 'unknown' } & typeof noIds;
-
 const noIds = { taxpayerId: '', jobId: '', linkId: '' };
+
+/** Where a request goes; `unknown` is none of the service's endpoints. The ids are empty where the path has none. */
+export type Route = { readonly endpoint: Endpoint | 'unknown' } & typeof noIds;
 
 /** A request as the sandbox understands it, and what it is answered from. */
 export interface Received {

@@ -15,7 +15,7 @@ export function sandboxState(jobDurationMs: number) {
     taxpayers,
     /** By `taxpayerId/jobId`. */
     jobs,
-    /** Who a client link is for. */
+    /** The taxpayer of each client link, by the id of the link. */
     links: new Map<string, SandboxTaxpayer>(),
 
     /** What is not given gets a plausible value that is clearly not real. */
