@@ -26,7 +26,7 @@ const maxCauses = 3;
  */
 export function maskError(error: unknown, { requestId, openSchema }: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
-  const { message, code, violations, retryAfterSeconds } = publicFace(error, openSchema);
+  const { message, code, violations, retryAfterSeconds } = codedErrorFor(error, openSchema);
   const { retryable } = errorCodes[code];
   // Undefined members do not leave: `JSON.stringify` skips them.
   return {
@@ -53,26 +53,27 @@ export function causesOf(errors: readonly unknown[], known: readonly string[] = 
 
 function causeOf(error: unknown): string {
   const original = unwrapResolverError(error);
-  const face = publicFace(error, true); // the log may name what the schema holds
-  if (face === bug) return original instanceof Error ? original.name : typeof original;
-  if (face.reason !== undefined) return face.reason;
+  const coded = codedErrorFor(error, true); // the log may name what the schema holds
+  if (coded === bug) return original instanceof Error ? original.name : typeof original;
+  if (coded.reason !== undefined) return coded.reason;
   // Without paths, and without names that the caller may have chosen: messages quote those, except the name of a variable.
-  const [violation] = face.violations ?? [];
-  const message = violation === undefined ? face.message : `a value ${violation.message}`;
+  const [violation] = coded.violations ?? [];
+  const message = violation === undefined ? coded.message : `a value ${violation.message}`;
   return message
     .replace(/"[^"]*"/g, '"…"')
     .replace(/^Variable \w+/, 'A variable')
     .slice(0, maxCause);
 }
 
-type PublicFace = Pick<GatewayError, 'message' | 'code' | 'retryAfterSeconds' | 'violations' | 'reason'>;
+/** A GatewayError, or what takes the place of another error. */
+type CodedError = Pick<GatewayError, 'message' | 'code' | 'retryAfterSeconds' | 'violations' | 'reason'>;
 
-const bug: PublicFace = {
+const bug: CodedError = {
   code: 'INTERNAL_SERVER_ERROR',
   message: 'Something went wrong in the gateway; its log has the request id',
 };
 
-function publicFace(error: unknown, openSchema: boolean): PublicFace {
+function codedErrorFor(error: unknown, openSchema: boolean): CodedError {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original;
   if (!(original instanceof GraphQLError) || original.originalError != null || original.path !== undefined) return bug;
