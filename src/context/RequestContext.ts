@@ -12,7 +12,7 @@ import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
 import type { AuditAction, LineLimit } from '../observability/LineLimit.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
-import { leftAfter } from '../process/json.js';
+import { bytesLeftAfter } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
@@ -142,7 +142,7 @@ export class RequestContext implements OperationContext, ReadCall {
     this.require('client-links:create');
     if (key !== undefined) checkIdempotencyKey(key);
     // Only a document that repeats a long variable has more: the text must not be walked, written and sent hundreds of times.
-    if (leftAfter(request, most) < 0) {
+    if (bytesLeftAfter(request, most) < 0) {
       throw badInput('input', `must have at most ${most} characters (MAX_BODY_BYTES)`);
     }
     const fault = faultOfMetadata(request.metadata);

@@ -2,7 +2,7 @@ import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, failureCodes, GatewayError } from '../errors/errors.js';
 import { causesOf, maskError } from '../errors/maskError.js';
-import { leftAfter } from '../process/json.js';
+import { bytesLeftAfter } from '../process/json.js';
 import {
   type Answer,
   noCauses,
@@ -55,7 +55,7 @@ export class Exit {
     const { answerBytes } = this.options.config;
     const masked = errors && this.#masked(errors, operation);
     const answer = { errors: masked, data }; // `JSON.stringify` skips `errors` where there are none
-    const text = leftAfter(answer, answerBytes) < 0 ? '' : JSON.stringify(answer);
+    const text = bytesLeftAfter(answer, answerBytes) < 0 ? '' : JSON.stringify(answer);
     const bytes = Buffer.byteLength(text);
     if (text === '' || bytes > answerBytes) {
       const message = `The answer must have at most ${answerBytes} bytes`;

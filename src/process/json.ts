@@ -25,22 +25,22 @@ export const maxMetadataDepth = 20;
 const longText = 1000;
 
 /**
- * An upper bound for what `JSON.stringify` leaves of `bytes`: it counts little more than names and text. Negative, and returned
- * early, when the value cannot fit. Called before writing, because an object that occurs several times takes memory only when
- * it is written. Recursive: for bounded nesting only.
+ * How many of `bytes` are left, at most, after the JSON of a value, of which it counts little more than names and text. Negative,
+ * and returned early, when the JSON cannot fit. Called before writing, because an object that occurs several times takes memory
+ * only when it is written. Recursive: for bounded nesting only.
  */
-export function leftAfter(value: unknown, bytes: number): number {
+export function bytesLeftAfter(value: unknown, bytes: number): number {
   if (typeof value === 'string') {
     return bytes - 1 - (value.length < longText ? value : JSON.stringify(value)).length;
   }
   if (typeof value !== 'object' || value === null) return bytes - 1;
   let left = bytes - 1;
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length && left >= 0; index += 1) left = leftAfter(value[index], left);
+    for (let index = 0; index < value.length && left >= 0; index += 1) left = bytesLeftAfter(value[index], left);
     return left;
   }
   for (const key in value) {
-    left = leftAfter((value as Record<string, unknown>)[key], left - key.length);
+    left = bytesLeftAfter((value as Record<string, unknown>)[key], left - key.length);
     if (left < 0) break;
   }
   return left;
