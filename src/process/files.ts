@@ -31,8 +31,8 @@ export function follow({ paths, log, take, stopped }: Followed): void {
     const hasSettled = state === seen;
     seen = state;
     const isNew = state !== taken;
-    const isAgain = problem !== undefined && performance.now() - triedAt >= retryEveryMs;
-    if (!hasSettled || !(isNew || isAgain)) return;
+    const isRetry = problem !== undefined && performance.now() - triedAt >= retryEveryMs;
+    if (!hasSettled || !(isNew || isRetry)) return;
     taken = state;
     triedAt = performance.now();
     try {
