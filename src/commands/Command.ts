@@ -2,8 +2,8 @@
 export interface Command {
   /** Whether it takes one argument: a taxpayer id or, with --issuer, a subject. Otherwise it takes none. */
   readonly takesArgument?: boolean;
-  /** Its options besides --json and --help. */
-  readonly options?: Readonly<Record<string, { readonly type: 'string' }>>;
+  /** The names of its options besides --json and --help. Each takes a value. */
+  readonly options?: readonly string[];
   /** `argument`: empty where it takes none. */
   run(argument: string, options: Readonly<Record<string, string | undefined>>): Promise<Finding>;
 }

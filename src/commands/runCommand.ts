@@ -67,16 +67,17 @@ export async function runCommand(args: readonly string[]): Promise<number> {
 
 async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  const { takesArgument = false, options } = command ?? {};
+  const { takesArgument = false, options = [] } = command ?? {};
   const args = command ? more : [name, ...more];
-  const { values, positionals } = parseArgs({ args, options: { ...flags, ...options }, allowPositionals: true });
+  const ownOptions = Object.fromEntries(options.map((option) => [option, { type: 'string' }] as const));
+  const { values, positionals } = parseArgs({ args, options: { ...flags, ...ownOptions }, allowPositionals: true });
   if (values.version) return shown([packageVersion()]);
   if (values.help) return shown(help);
   if (command === undefined) {
     const names = Object.keys(commands).join(', ');
     throw new UsageError(`The first argument is no command. Commands: ${names}; without one the gateway starts`);
   }
-  if (positionals.length !== Number(takesArgument)) {
+  if (positionals.length !== (takesArgument ? 1 : 0)) {
     throw new UsageError(`Expected ${takesArgument ? 'one id' : 'no argument'}, found ${positionals.length}`);
   }
   const [word = ''] = positionals;

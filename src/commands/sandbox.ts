@@ -1,11 +1,9 @@
 import { startSandbox } from '../sandbox/Sandbox.js';
 import { type Command, UsageError } from './Command.js';
 
-const value = { type: 'string' } as const;
-
 /** A stand-in for the service alone: for a gateway in another container, or for tests of other programs. */
 export const sandbox: Command = {
-  options: { host: value, port: value },
+  options: ['host', 'port'],
   async run(_, { host, port = '4010' }) {
     if (host === '') throw new UsageError('--host must be an address');
     if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {

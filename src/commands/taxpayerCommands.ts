@@ -66,7 +66,7 @@ export const forget: Command = {
 /** Prints the hash of a taxpayer, or of a caller by issuer and subject; during a key rotation those by earlier keys follow. */
 export const pseudonym: Command = {
   takesArgument: true,
-  options: { issuer: { type: 'string' } },
+  options: ['issuer'],
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
     const { CACHE_ENCRYPTION_KEY: keys, upstream } = loadConfig();
