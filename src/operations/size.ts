@@ -1,5 +1,4 @@
 import {
-  type DefinitionNode,
   type DocumentNode,
   type ExecutableDefinitionNode,
   type FieldNode,
@@ -20,7 +19,7 @@ const emptySize = {
   depth: 0,
   aliases: 0,
   directives: 0,
-  /** Those of root fields, and of the fragments that these stand in. */
+  /** Directives of the operation, of its root fields, and of the fragments that hold these. */
   rootDirectives: 0,
   rootFields: 0,
   /** Bounded by `fieldsFor` in `KnownOperations.ts`, which knows the representations as well. */
@@ -67,8 +66,9 @@ export function rootFieldsOf(document: DocumentNode, node: Part): readonly Field
 /** What is selected by an operation, a fragment or a field; of a spread: its fragment. */
 function partsOf({ definitions }: DocumentNode, node: Part): readonly Part[] {
   if (node.kind !== Kind.FRAGMENT_SPREAD) return node.selectionSet?.selections ?? [];
-  const isSpread = (one: DefinitionNode) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === node.name.value;
-  return definitions.filter(isSpread) as FragmentDefinitionNode[];
+  return definitions.filter(
+    (one): one is FragmentDefinitionNode => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === node.name.value,
+  );
 }
 
 /** @throws GatewayError for the first limit that an operation exceeds; it reveals nothing of the schema */
