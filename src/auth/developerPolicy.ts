@@ -6,8 +6,8 @@ export const developer = {
   /** Public, which gives nobody a right: in developer mode a caller without a token may do everything. */
   key: new TextEncoder().encode('the key of the developer mode, known to all'),
 };
-const current = async () => developer.key;
-const keys = { current, usable: async () => current };
+const keySet = async () => developer.key;
+const keys = { current: keySet, usable: async () => keySet };
 
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
 export const developerPolicy = {
