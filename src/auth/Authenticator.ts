@@ -6,12 +6,13 @@ import { authUnavailable, tokenRequired, unauthenticated } from '../errors/error
 import { heapPart } from '../process/BoundedCache.js';
 import { anyone, type Caller, router } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
-import { boundRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
+import { boundTokenRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 /** The scheme in any case (RFC 9110 section 11.1), then the token. */
 const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
+/** Most verified tokens that are remembered, and most characters of them together. */
 const maxTokens = 10_000;
 const maxCharacters = heapPart(16, 1 << 24);
 /**
@@ -78,7 +79,7 @@ export class Authenticator {
       throw unauthenticated(tokenRequired);
     }
     const prefix = scheme.exec(authorization);
-    if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
+    if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundTokenRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const known = this.#verified.get(token);
     if (known !== undefined && isGood(known)) return known.caller;

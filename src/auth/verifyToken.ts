@@ -30,7 +30,7 @@ const maxSubject = 255;
 /** Also the message for a caller whose token expires while a stream is open. */
 export const tokenExpired = 'The access token has expired';
 /** Also the message for the scheme DPoP (RFC 9449 section 7.1). */
-export const boundRefused =
+export const boundTokenRefused =
   'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
 /** Codes of jose for what is wrong with a token, whatever its key. Any other error may be mended by another key. */
 const faultOfToken = /^ERR_(JWT_|JWS_INVALID|JOSE_NOT_SUPPORTED)/;
@@ -61,7 +61,7 @@ export async function verifyToken(token: string, policy: TokenPolicy) {
     throw unauthenticated('This is not an access token but an ID token or another token of the issuer');
   }
   // RFC 7800. Who may use a bound token cannot be checked here, so it must not pass for a bearer token.
-  if (payload['cnf'] !== undefined) throw unauthenticated(boundRefused);
+  if (payload['cnf'] !== undefined) throw unauthenticated(boundTokenRefused);
   const key = callerKey(issuer, subject);
   const properties = propertiesOf(payload, policy);
   const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
