@@ -18,11 +18,14 @@ export type KeySource = Pick<IssuerKeys, 'current' | 'usable'>;
 /** An exact `iss` claim, and where the keys of the issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
 type Issuer = Config['issuers'][number];
 
+/** Longest pause between two reads, in milliseconds. */
 const refreshMs = 600_000;
+/** Time for a read, in milliseconds. */
 const deadlineMs = 5_000;
-/** Shortest pauses after a read that succeeded, and one that failed, so that made-up tokens cannot hammer the provider. */
+/** Shortest pause after a read that succeeded, in milliseconds, so that made-up tokens cannot hammer the provider. */
 const lookAgainMs = 10_000;
-const retryMs = 1_000; // as AUTH_UNAVAILABLE asks its caller to wait
+/** Pause after a read that failed, in milliseconds: as long as AUTH_UNAVAILABLE asks its caller to wait. */
+const retryMs = 1_000;
 
 /**
  * The published keys of one identity provider (RFC 7517). jose chooses from the set; this class decides when to read it: in
@@ -59,7 +62,7 @@ export class IssuerKeys {
     return this.ageMs < this.#maxAgeMs ? this.#set : undefined;
   }
 
-  /** How long ago the provider last confirmed the keys or, before that, this process began to read them; in milliseconds. */
+  /** Milliseconds since the provider last confirmed the keys or, before that, since the start. */
   get ageMs(): number {
     return Date.now() - this.#confirmedAt;
   }
