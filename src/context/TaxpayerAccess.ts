@@ -16,6 +16,8 @@ type Allowed = () => Decision | Promise<Decision>;
 
 /** Longest time that a query may wait for a job. */
 export const longestWaitSeconds = 300;
+/** Greatest age that a query may accept: 30 days. */
+const longestAgeSeconds = 2_592_000;
 
 /** What a caller who may see a taxpayer can ask about them; handed out by {@link RequestContext.taxpayer} alone. */
 export class TaxpayerAccess {
@@ -29,7 +31,7 @@ export class TaxpayerAccess {
 
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
   record(maxAgeSeconds?: number): TaxpayerToken | Promise<TaxpayerToken> {
-    const maxAgeMs = maxAgeSeconds == null ? Infinity : msOf(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
+    const maxAgeMs = maxAgeSeconds == null ? Infinity : msOf(maxAgeSeconds, 'maxAgeSeconds', longestAgeSeconds);
     return this.disclose(TaxpayerToken, 'record-shown', this.services.broker.record(this.id, this.context, maxAgeMs));
   }
 
