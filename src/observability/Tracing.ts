@@ -62,12 +62,12 @@ export class Tracing {
     const begin = { kind: SpanKind.SERVER, startTime: startedAt, attributes };
     const span = this.#tracer.startSpan(name, begin, callerContext(request));
     if (outcome === 'failed') span.setStatus({ code: SpanStatusCode.ERROR });
-    for (const call of context?.trail.calls ?? []) this.#called(call, trace.setSpan(ROOT_CONTEXT, span));
+    for (const call of context?.trail.calls ?? []) this.#addCall(call, trace.setSpan(ROOT_CONTEXT, span));
     span.end(performance.now());
     return span.spanContext().traceId;
   }
 
-  #called({ endpoint, method, server, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
+  #addCall({ endpoint, method, server, outcome, startedAt, ms, status, reason }: CallMade, parent: Context): void {
     const cause = status !== undefined && status >= 400 ? String(status) : (reason ?? outcome);
     const failure = outcome === 'ok' ? undefined : cause;
     const { hostname, port, protocol } = new URL(server);
