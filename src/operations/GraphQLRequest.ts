@@ -14,7 +14,7 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Variables;
   readonly extensions: Readonly<Record<string, unknown>>;
-  /** The text of the HTTP body that the request was parsed from; undefined for others, and when it came from the cache. */
+  /** The HTTP body that the request was parsed from; undefined for a GET, on a socket, and when it came from the cache. */
   readonly body?: string | undefined;
   /**
    * Characters that the request was parsed from; 0 when it came from the cache, which holds one object for all equal

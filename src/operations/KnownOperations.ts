@@ -42,7 +42,7 @@ const maxFields = 5_000;
 /** Most digests of texts that came once, of about 150 bytes each. */
 const maxSeen = 4096;
 
-/** Errors name places in a document of at most so many characters, and of fewer than so many lines. */
+/** Errors name places only in a document of at most this many characters, and of fewer than this many lines. */
 const longestWithPlaces = 20_000;
 const tooManyLines = 201;
 

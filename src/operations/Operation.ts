@@ -132,7 +132,7 @@ export interface OperationsOptions extends Pick<Surroundings, 'config' | 'log' |
   readonly lines: LineLimit;
   readonly quota: Quota;
   readonly places: Places;
-  /** `fields`: how many the operation answers. */
+  /** `fields`: how many the operation answers; `trail`: that of the subscription, if it is for one of its events. */
   readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
   /** Called once for each operation, refused request and connection turned away, at its end. */
   readonly onEnd: (record: OperationRecord) => void;

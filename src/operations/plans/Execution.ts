@@ -43,7 +43,7 @@ type Pending = Promise<unknown> | undefined;
 /** One execution of a plan. Methods return a promise only when they have to wait. */
 export class Execution {
   readonly #errors: GraphQLError[] = [];
-  /** Whether a field of the root failed that must not be null. No other such field can fail; a test looks for them. */
+  /** Whether a field that must not be null has failed. Only fields of the root can: a test looks for others that could. */
   #isNull = false;
 
   constructor(
