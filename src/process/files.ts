@@ -37,7 +37,8 @@ export function follow({ paths, log, take, stopped }: Followed): void {
     triedAt = performance.now();
     try {
       const fields = await take();
-      if (fields ?? problem) log.info(fields ?? { endedProblem: problem }, 'a changed file was read again');
+      const news = fields ?? (problem && { endedProblem: problem });
+      if (news) log.info(news, 'a changed file was read again');
       problem = undefined;
     } catch (error) {
       const { message } = error as Error;
