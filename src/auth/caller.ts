@@ -32,7 +32,7 @@ export interface Caller {
   /** The `sub` claim. Unique within one issuer only, so compare callers by {@link Caller.key}; never log it. */
   readonly subject: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** The taxpayers this caller may see, by name; `any` needs the scope `taxpayers:any`. */
+  /** The ids of the taxpayers this caller may see; `any` for the scope `taxpayers:any`. */
   readonly taxpayers: ReadonlySet<string> | 'any';
   /** Undefined without a decision point. */
   readonly profile?: Profile | undefined;
@@ -40,7 +40,7 @@ export interface Caller {
   readonly expiresAt: number;
 }
 
-/** The caller of `AUTH_MODE=disabled`, and of the developer mode who sends no token. */
+/** Every caller with AUTH_MODE=disabled, and one without a token in developer mode. */
 export const anyone: Caller = { ...withoutToken('anyone', allScopes, 'any'), holder: undefined };
 
 /** A federation router that presented its secret and no user's token: it may read the subgraph's schema and no taxpayer. */
