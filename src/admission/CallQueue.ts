@@ -10,7 +10,7 @@ interface CallQueueOptions {
   /** Most calls that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
-  /** Gives the turn in which a call that has its place begins. */
+  /** A call that has its place waits for its turn here before it begins. */
   readonly quota?: Pick<Quota, 'resume'> | undefined;
 }
 

@@ -26,7 +26,7 @@ export function boundsFor({ MAX_CONNECTIONS, answerBytes }: Pick<Config, 'MAX_CO
       name: 'unauthenticated connections',
       setting,
       perHolder: Math.max(5, Math.floor(MAX_CONNECTIONS / 20)),
-      perProcess: Infinity, // with twice as many, `webSocketHandler` drops the oldest
+      perProcess: Infinity, // beyond twice `perHolder`, `webSocketHandler` drops the oldest
     },
     /** Reads and creations. Like questions to the decision point, they wait in a `CallQueue`. */
     calls: { name: 'calls to the service at once', ...byCalls },
