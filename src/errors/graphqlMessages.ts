@@ -52,7 +52,7 @@ function placeOf({ loc }: ASTNode): string {
   return `${name?.prev?.kind === '$' ? 'Variable ' : ''}${name?.value ?? 'A value'}`;
 }
 
-/** Our message for a document that is too large, of which graphql-js says so without a code or a location. */
+/** Our message for a document that is too large, which graphql-js reports without a code or a location. */
 export function aboutSize(message: string): string | undefined {
   const tokens = /^Syntax Error: Document contains more that (\d+) tokens/.exec(message);
   if (tokens) return `The document must have at most ${tokens[1]} tokens (MAX_TOKENS)`;

@@ -114,7 +114,7 @@ export class Metrics {
     }
   }
 
-  /** Begins to count the operations that failed, by their labels. */
+  /** Begins the series of failed operations with these labels at 0. */
   showFailures(labels: readonly string[]): void {
     for (const label of labels)
       for (const transport of transports) this.#operations.add(`${label} ${transport} failed`, 0);
