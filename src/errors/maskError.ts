@@ -18,6 +18,8 @@ const maxText = 500;
 /** Longest text of a cause in the log, in characters. */
 const maxCause = 160;
 const maxCauses = 3;
+/** Most errors of an answer that are looked at for causes. */
+const maxErrors = 20;
 
 /**
  * Makes the error that a caller gets, on every transport. Errors with a code stay as they are. Errors of graphql-js about a
@@ -48,7 +50,7 @@ export function maskError(error: unknown, { requestId, openSchema }: MaskOptions
  * causes found before.
  */
 export function causesOf(errors: readonly unknown[], known: readonly string[] = []): readonly string[] {
-  return [...new Set([...known, ...errors.slice(0, 20).map(causeOf)])].slice(0, maxCauses);
+  return [...new Set([...known, ...errors.slice(0, maxErrors).map(causeOf)])].slice(0, maxCauses);
 }
 
 function causeOf(error: unknown): string {
