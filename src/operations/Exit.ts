@@ -5,6 +5,7 @@ import { causesOf, maskError } from '../errors/maskError.js';
 import { bytesLeftAfter } from '../process/json.js';
 import {
   type Answer,
+  type AnswerHead,
   noCauses,
   noCodes,
   type Operation,
@@ -76,7 +77,7 @@ export class Exit {
   }
 
   /** Reports how an operation ended, judged by its last answer. */
-  end(record: OperationRecord, answer: Pick<Answer, 'kind' | 'status'>): void {
+  end(record: OperationRecord, answer: AnswerHead): void {
     record.release?.();
     record.outcome = outcomeOf(answer.kind, record.codes);
     record.status = sentStatus(record, answer);
@@ -113,10 +114,7 @@ function isOverflow(error: unknown): boolean {
 }
 
 /** The HTTP status that an answer is sent with; undefined on a socket. */
-function sentStatus(
-  { facts, transport }: OperationRecord,
-  answer: Pick<Answer, 'kind' | 'status'>,
-): number | undefined {
+function sentStatus({ facts, transport }: OperationRecord, answer: AnswerHead): number | undefined {
   if (transport === 'ws') return undefined;
   // On a stream, any answer but a refusal comes after the headers, which had the status 200.
   return transport !== 'http' && answer.kind !== 'refusal' ? 200 : facts.statusOf?.(answer);

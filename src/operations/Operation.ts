@@ -61,8 +61,11 @@ export interface Answer {
   readonly release?: Release;
 }
 
+/** What of an answer decides with which HTTP status it is sent, and how its operation is counted. */
+export type AnswerHead = Pick<Answer, 'kind' | 'status'>;
+
 /** Gives the HTTP status that an answer is sent with. */
-export type StatusOf = (answer: Pick<Answer, 'kind' | 'status'>) => number;
+export type StatusOf = (answer: AnswerHead) => number;
 
 export const noCodes: ReadonlyMap<ErrorCode, number> = new Map();
 export const noCauses: readonly string[] = [];
