@@ -61,15 +61,13 @@ function contentOf({ id, name, status, jobId }: SandboxTaxpayer, steps: Readonly
   const rows = Object.entries(facts).map(
     ([fact, value]) => `<dt>${fact.replace('-', ' ')}</dt><dd id="${fact}">${escaped(value)}</dd>`,
   );
-  const nextButtons = Object.entries(steps).map(
-    ([step, words]) => `<button name="step" value="${step}">${words}</button>`,
-  );
+  const choices = Object.entries(steps).map(([step, words]) => `<button name="step" value="${step}">${words}</button>`);
   const ofTaxpayer = `  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n`;
   const ofJob = `  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n`;
   return `<p>In this sandbox you are both the taxpayer and the tax authority.</p>
 <dl>${rows.join('')}</dl>
 <h2>Next step</h2>
-<form method="post">${nextButtons.join(' ') || 'There is nothing left to do.'}</form>
+<form method="post">${choices.join(' ') || 'There is nothing left to do.'}</form>
 <h2>Follow along in GraphQL</h2>
 <p>A job is completed 15 seconds after it was first queried. The gateway may show an old status for up to a minute.</p>
 <pre tabindex="0">${escaped(`{\n${ofTaxpayer}${jobId ? ofJob : ''}}`)}</pre>`;
