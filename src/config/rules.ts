@@ -17,7 +17,8 @@ export function factsOf(parsed: Parsed, isGiven: IsGiven) {
     ...parsed,
     /** No setting names the service. */
     isSandbox,
-    AUTH_MODE: parsed.AUTH_MODE ?? (isGiven('AUTH_MODE') ? 'disabled' : usualMode), // a wrong mode counts as the one that needs no other setting
+    /** A wrong mode counts as `disabled`, for which no other setting is needed: its own line is enough. */
+    AUTH_MODE: parsed.AUTH_MODE ?? (isGiven('AUTH_MODE') ? 'disabled' : usualMode),
     HOST: parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0'),
   };
 }
