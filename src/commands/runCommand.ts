@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 import { packageVersion } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
-import { ConfigError, listenProblem } from '../process/systemErrors.js';
+import { ConfigError, codeOf, listenProblem } from '../process/systemErrors.js';
 import { type Command, type Finding, UsageError } from './Command.js';
 import { check } from './check.js';
 import { sandbox } from './sandbox.js';
@@ -101,7 +101,7 @@ function problemsOf(error: unknown): readonly string[] {
 function usageProblem(error: unknown): string | undefined {
   if (error instanceof UsageError) return error.message;
   if (error instanceof GatewayError) return 'The id is malformed';
-  return String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS')
+  return codeOf(error)?.startsWith('ERR_PARSE_ARGS')
     ? 'There is no such option, or it lacks its value or takes none; an id that begins with - can be given after --'
     : undefined;
 }

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
 import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
-import { ConfigError } from '../process/systemErrors.js';
+import { ConfigError, codeOf } from '../process/systemErrors.js';
 import { dangersIn, type Facts, factsOf, rules, typingMistakesIn } from './rules.js';
 import { Secret } from './Secret.js';
 import { type Parsed, rateLimitPerMinute, type Setting, type SettingName, settings } from './settings.js';
@@ -77,7 +77,7 @@ function readFile(name: SettingName, path: string): string {
   try {
     text = valueIn(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new Error(`${name} cannot be read from its file (${(error as NodeJS.ErrnoException).code})`);
+    throw new Error(`${name} cannot be read from its file (${codeOf(error)})`);
   }
   if (text === '') throw new Error(`${name} is missing: its file is empty`);
   return text;

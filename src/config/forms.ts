@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import proxyaddr from 'proxy-addr';
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
+import { codeOf } from '../process/systemErrors.js';
 
 // What the text of a variable may be; the message of a failed check is shown to the operator.
 
@@ -31,8 +32,7 @@ export const file = text.superRefine((path, context) => {
   try {
     accessSync(path, constants.R_OK);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    context.addIssue({ code: 'custom', message: `cannot be read (${code})` });
+    context.addIssue({ code: 'custom', message: `cannot be read (${codeOf(error)})` });
   }
 });
 

@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs';
+import { codeOf } from '../process/systemErrors.js';
 
 /** Where log lines go; by default standard output. */
 export interface LogDestination {
@@ -75,7 +76,7 @@ export class StandardOutput implements LogDestination {
       return undefined;
     } catch (error) {
       // A missing reader or a full disk is retried as well: a named pipe or a disk may come back.
-      return (error as NodeJS.ErrnoException).code ?? 'unknown';
+      return codeOf(error) ?? 'unknown';
     }
   }
 

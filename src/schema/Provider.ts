@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { withoutByteOrderMark } from '../process/files.js';
+import { codeOf } from '../process/systemErrors.js';
 import { openEnum } from './fields.js';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
@@ -47,7 +48,7 @@ export function readProviders(file?: string): readonly ProviderEntry[] {
     json = JSON.parse(withoutByteOrderMark(readFileSync(file, 'utf8')));
   } catch (error) {
     if (error instanceof SyntaxError) throw new Error('PROVIDERS_FILE is not JSON');
-    throw new Error(`PROVIDERS_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    throw new Error(`PROVIDERS_FILE cannot be read (${codeOf(error)})`);
   }
   const parsed = providersFile.safeParse(json);
   if (parsed.success) return parsed.data;
