@@ -79,6 +79,7 @@ export class DecisionPoint {
     const answers = await this.#call(endpoint, profile, requestId, questions).catch((error: NoAnswer) => error);
     const ms = performance.now() - startedAt;
     const failure = answers instanceof Error ? answers : undefined;
+    // In metrics and traces, `answer` stands for any answer that is no clear decision.
     const outcome = failure?.kind === 'invalid' ? 'answer' : (failure?.kind ?? 'ok');
     trail.note({ endpoint, method: 'POST', server: this.url, outcome, startedAt, ms });
     metrics.decisionSeconds.observe({ outcome }, ms / 1000);
