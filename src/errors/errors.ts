@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodes } from './errorCodes.js';
 export { type ErrorCode, errorCodes };
 
 /** Codes of errors for which the gateway or the service is to blame: they use up the error budget. */
-export const failureCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+export const failureCodes: ReadonlySet<ErrorCode> = new Set([
   'UPSTREAM_TIMEOUT',
   'UPSTREAM_UNAVAILABLE',
   'UPSTREAM_INVALID_RESPONSE',
