@@ -25,7 +25,7 @@ interface TaxpayerServiceOptions {
 }
 
 /** One call of an endpoint, with the client credentials or a taxpayer's token. */
-type Call<T> = Omit<ServiceRequest<T>, 'isAsClient' | 'url' | 'headers'> & { readonly path: readonly string[] } & (
+type Call<T> = Omit<ServiceRequest<T>, 'url' | 'headers'> & { readonly path: readonly string[] } & (
     | { readonly endpoint: ClientEndpoint; readonly token?: undefined }
     | { readonly endpoint: Exclude<Endpoint, ClientEndpoint>; readonly token: Secret }
   );
@@ -93,7 +93,6 @@ export class TaxpayerService {
     const secret = clientSecret.fingerprint();
     const calling = http.call({
       ...call,
-      isAsClient: token === undefined,
       url: serviceUrl(baseUrl, ...path),
       headers: {
         Accept: 'application/json',

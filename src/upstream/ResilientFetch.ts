@@ -9,7 +9,7 @@ import { pause } from '../process/pause.js';
 import type { Trail } from '../process/Trail.js';
 import { type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 
-/** The endpoints that take the client credentials (interface, part 5). */
+/** The endpoints that take the client credentials (interface, part 5); the others take a taxpayer's token. */
 export const clientEndpoints = ['createClientLink', 'taxpayerToken'] as const;
 export type ClientEndpoint = (typeof clientEndpoints)[number];
 
@@ -36,8 +36,6 @@ export interface CallOptions {
 export interface ServiceRequest<T> extends CallOptions {
   readonly taxpayer?: string | undefined;
   readonly endpoint: Endpoint;
-  /** Made with the client credentials. Then a 403 counts as a failure of the endpoint: nobody can tell whom it concerns. */
-  readonly isAsClient: boolean;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** With a body the request is a POST, which is sent at most once; without one it is a GET. */
@@ -101,7 +99,7 @@ export class ResilientFetch {
   }
 
   async #try<T>(endsAt: number, request: ServiceRequest<T>, record: CallRecord): Promise<Answered<T>> {
-    const { endpoint, isAsClient, url, headers, body, decode, trail } = request;
+    const { endpoint, url, headers, body, decode, trail } = request;
     const { fetch, UPSTREAM_TIMEOUT_MS, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limitMs = Math.min(UPSTREAM_TIMEOUT_MS, endsAt - startedAt);
@@ -120,7 +118,7 @@ export class ResilientFetch {
       if (status >= 500 || nothingDone.has(status)) {
         throw new NoAnswer('server-error', `HTTP ${status}`, status, answer.retryAfterSeconds);
       }
-      record.outcome = status === 403 && isAsClient ? 'failed' : 'answered';
+      record.outcome = status === 403 && failsBy403.has(endpoint) ? 'failed' : 'answered';
       if (status >= 400) outcome = 'client-error';
       return answer;
     } catch (failure) {
@@ -172,6 +170,9 @@ function agentForOne(agent: Agent, onOpen: () => void): Agent {
  * idle connections.
  */
 const nothingDone: ReadonlySet<number | undefined> = new Set([407, 408, 425, 503]);
+
+/** A 403 to the client credentials counts as a failure of the endpoint: nobody can tell whom it concerns. */
+const failsBy403: ReadonlySet<Endpoint> = new Set(clientEndpoints);
 
 /** Only these failures guarantee that the service did not act on a request that was sent. */
 function isSurelyUndone({ status, reason }: NoAnswer): boolean {

@@ -26,7 +26,7 @@ it('a failed try counts for the breaker, also where the budget ends before the n
     const beforeTry = async () => {
       if (left.pop() === undefined) throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', 'spent');
     };
-    const call = { endpoint: 'taxpayerToken', isAsClient: true, headers: {}, decode: (json: unknown) => json } as const;
+    const call = { endpoint: 'taxpayerToken', headers: {}, decode: (json: unknown) => json } as const;
     const about = { url: `${origin}/${caller}`, holder: `caller ${caller}`, taxpayer: `taxpayer ${caller}` };
     await http.call({ ...call, ...about, beforeTry }).catch(({ message }) => failures.push(message));
   }
