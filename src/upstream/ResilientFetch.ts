@@ -79,7 +79,8 @@ export class ResilientFetch {
     const { endpoint, body, holder } = request;
     const endsAt = Math.min(performance.now() + this.options.UPSTREAM_DEADLINE_MS, request.endsAt ?? Infinity);
     const breaker = this.#breakers[endpoint];
-    const about = { ...request, subject: body === undefined ? request.url : crypto.randomUUID() }; // a POST counts by itself
+    const isPost = body !== undefined;
+    const about = { ...request, subject: isPost ? crypto.randomUUID() : request.url }; // a POST counts by itself
     return breaker.run(about, async (record) => {
       for (let repetition = 0; ; repetition += 1) {
         await request.beforeTry?.();
@@ -88,7 +89,7 @@ export class ResilientFetch {
           return await this.#try(endsAt, request, record);
         } catch (error) {
           const pauseMs = this.#pauseAfter(repetition, error);
-          const isLast = body !== undefined || repetition === maxTries - 1;
+          const isLast = isPost || repetition === maxTries - 1;
           if (isLast || performance.now() + pauseMs >= endsAt) throw error;
           await pause(pauseMs);
           // Calls of others may have opened the breaker meanwhile.
@@ -103,11 +104,11 @@ export class ResilientFetch {
     const { fetch, UPSTREAM_TIMEOUT_MS, agents, onTry } = this.options;
     const startedAt = performance.now();
     const limitMs = Math.min(UPSTREAM_TIMEOUT_MS, endsAt - startedAt);
-    let mayHaveArrived = false;
     const target = new URL(url);
-    const method = body === undefined ? 'GET' : 'POST';
-    const ownAgent =
-      body === undefined ? undefined : agentForOne(agents.newAgent(target), () => (mayHaveArrived = true));
+    const isPost = body !== undefined;
+    const method = isPost ? 'POST' : 'GET';
+    let mayHaveArrived = false; // a POST; whether a GET has arrived does not matter
+    const ownAgent = isPost ? agentForOne(agents.newAgent(target), () => (mayHaveArrived = true)) : undefined;
     const agent = ownAgent ?? agents.agentFor(target);
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
