@@ -3,7 +3,8 @@ import * as z from 'zod';
 import type { Config } from '../config/config.js';
 import { keySetUrl } from '../config/forms.js';
 import { authUnavailable } from '../errors/errors.js';
-import { type AgentFor, fetchJson, NoAnswer } from '../network/exchange.js';
+import type { Agents } from '../network/agents.js';
+import { fetchJson, NoAnswer } from '../network/exchange.js';
 import { episodes, type Report } from '../observability/episodes.js';
 import { isNestedWithin } from '../process/json.js';
 import { pause } from '../process/pause.js';
@@ -122,7 +123,7 @@ const metadataSchema = z.object({ issuer: z.string(), jwks_uri: keySetUrl });
 const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
-export async function readIssuerKeys({ issuer, jwksUrl }: Issuer, agent: AgentFor): Promise<JSONWebKeySet> {
+export async function readIssuerKeys({ issuer, jwksUrl }: Issuer, agent: Agents['agentFor']): Promise<JSONWebKeySet> {
   const headers = { accept: 'application/json, application/jwk-set+json' };
   const endsAt = performance.now() + deadlineMs;
   const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });

@@ -1,11 +1,7 @@
-import type { Agent } from 'node:http';
 import nodeFetch, { type RequestInit, type Response } from 'node-fetch';
 import { GatewayError } from '../errors/errors.js';
 import { giveUpAfter } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
-
-/** The agent for an address. */
-export type AgentFor = (url: URL) => Agent;
 
 /** An answer in any status, with its body read. */
 export interface Answered<T> {
