@@ -25,6 +25,12 @@ export interface Note {
   readonly isChanged?: boolean;
 }
 
+/** A cool-down as stored. */
+interface CoolDown {
+  readonly value: string;
+  readonly ttlMs: number;
+}
+
 interface SealedStoreOptions {
   readonly store: Store;
   readonly sealer: Sealer;
@@ -140,12 +146,11 @@ export class SealedStore {
    * The fleet's cool-down, or else this process's own. A cool-down with more time left than its full length counts as over: the
    * store's clock was set back.
    */
-  async coolDown(name: ItemName): Promise<Item<unknown> | undefined> {
+  async coolDown(name: ItemName): Promise<Item<string> | undefined> {
     const key = this.keyOf(name);
     for (const store of [this.options.store, this.#ownCoolDowns]) {
       const item = await store.get(key).catch(() => undefined);
-      const begun =
-        item && (this.#open(key, item.value) as { readonly value: unknown; readonly ttlMs: number } | undefined);
+      const begun = item && (this.#open(key, item.value) as CoolDown | undefined);
       if (begun && item.leftMs <= begun.ttlMs) return { value: begun.value, leftMs: item.leftMs };
     }
     return undefined;

@@ -181,7 +181,7 @@ export class TokenBroker implements MemoryKeeper {
         throw notAuthorized();
       }
       const coolDown = await store.coolDown(refusalName(id));
-      const isCoolingDown = refused.has(coolDown?.value as string);
+      const isCoolingDown = coolDown !== undefined && refused.has(coolDown.value);
       onEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
       if (isCoolingDown) throw notAuthorized();
     }
