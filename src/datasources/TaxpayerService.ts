@@ -90,7 +90,7 @@ export class TaxpayerService {
     const { baseUrl, clientId, clientSecret } = config.upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     // A refusal counts against the secret that was sent, which may have been rotated since.
-    const secret = clientSecret.fingerprint();
+    const fingerprint = clientSecret.fingerprint();
     const calling = http.call({
       ...call,
       url: serviceUrl(baseUrl, ...path),
@@ -104,7 +104,7 @@ export class TaxpayerService {
           : { 'Content-Type': 'application/json' }),
       },
       beforeTry: async () => {
-        await pauses.check(endpoint, secret);
+        await pauses.check(endpoint, fingerprint);
         await call.beforeTry?.();
       },
     });
@@ -117,8 +117,8 @@ export class TaxpayerService {
       onOutcome(endpoint);
       return value;
     }
-    if (status === 429) throw await pauses.rateLimited(endpoint, secret, retryAfterSeconds);
-    if (status === 401) throw token ? new AccessTokenRefused() : await pauses.credentialsRefused(secret);
+    if (status === 429) throw await pauses.beginAfter429(endpoint, fingerprint, retryAfterSeconds);
+    if (status === 401) throw token ? new AccessTokenRefused() : await pauses.beginAfter401(fingerprint);
     const reason = `HTTP ${status}`;
     if (status === 403 && token === undefined) throw credentialsRejected(reason);
     if (status === 403) {

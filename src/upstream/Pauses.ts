@@ -18,37 +18,37 @@ interface PausesOptions {
 
 /**
  * Keeps the whole fleet from calling an endpoint that asked for a pause (429) or refused our credentials (401). The shared
- * store holds a cool-down for each endpoint and secret, so that the pause of an old secret does not hold up a new one.
+ * store holds a cool-down for each endpoint and secret (by its fingerprint): the pause of an old secret does not hold up a new one.
  */
 export class Pauses {
   constructor(private readonly options: PausesOptions) {}
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED during a pause */
-  async check(endpoint: Endpoint, credential: string): Promise<void> {
-    const coolDown = await this.options.store.coolDown(nameOf(endpoint, credential));
+  async check(endpoint: Endpoint, fingerprint: string): Promise<void> {
+    const coolDown = await this.options.store.coolDown(nameOf(endpoint, fingerprint));
     if (coolDown !== undefined) throw refusalOf(coolDown.value as Reason, coolDown.leftMs);
   }
 
-  /** Begins a pause after a 429 and returns the error for its caller. `seconds` is what the service asked for. */
-  rateLimited(endpoint: Endpoint, credential: string, seconds = defaultPauseSeconds): Promise<GatewayError> {
-    return this.#begin([endpoint], credential, 'rate-limited', 1000 * Math.max(shortestPauseSeconds, seconds));
+  /** Begins a pause of the endpoint, and returns the error for the caller. `seconds` is what the service asked for. */
+  beginAfter429(endpoint: Endpoint, fingerprint: string, seconds = defaultPauseSeconds): Promise<GatewayError> {
+    return this.#begin([endpoint], fingerprint, 'rate-limited', 1000 * Math.max(shortestPauseSeconds, seconds));
   }
 
   /** Begins a pause of the endpoints that take the client credentials, and returns the error for the caller. */
-  credentialsRefused(credential: string): Promise<GatewayError> {
-    return this.#begin(clientEndpoints, credential, 'credentials-rejected', credentialsPauseMs);
+  beginAfter401(fingerprint: string): Promise<GatewayError> {
+    return this.#begin(clientEndpoints, fingerprint, 'credentials-rejected', credentialsPauseMs);
   }
 
-  async #begin(paused: readonly Endpoint[], credential: string, reason: Reason, forMs: number) {
+  async #begin(paused: readonly Endpoint[], fingerprint: string, reason: Reason, forMs: number) {
     const { store, onPause } = this.options;
     // A longer pause that was asked for earlier stays in force.
-    await Promise.all(paused.map((endpoint) => store.beginCoolDown(nameOf(endpoint, credential), reason, forMs)));
+    await Promise.all(paused.map((endpoint) => store.beginCoolDown(nameOf(endpoint, fingerprint), reason, forMs)));
     for (const endpoint of paused) onPause(endpoint, reason);
     return refusalOf(reason, forMs);
   }
 }
 
-const nameOf = (endpoint: Endpoint, credential: string) => ['pause', endpoint, credential];
+const nameOf = (endpoint: Endpoint, fingerprint: string) => ['pause', endpoint, fingerprint];
 
 function refusalOf(reason: Reason, leftMs: number): GatewayError {
   if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');
