@@ -5,7 +5,7 @@ import type { Secret } from '../config/Secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';
-import { TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
+import { type BudgetEvent, TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { digestOf, type FreshnessRule, freshMsOf, isFinal, unchangedTimeOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type ReadCall, type ReadingOptions } from './TaxpayerService.js';
@@ -32,9 +32,7 @@ interface TokenBrokerOptions extends ReadingOptions, TokenBudgetOptions {
 export type TokenEvent =
   | 'stale-served'
   | 'absent-remembered'
-  | 'budget-exhausted'
-  | 'caller-share-exhausted'
-  | 'watch-share-exhausted'
+  | BudgetEvent
   | 'credential-replaced'
   | 'refetch-cool-down';
 

@@ -107,7 +107,7 @@ export class ResilientFetch {
     const target = new URL(url);
     const isPost = body !== undefined;
     const method = isPost ? 'POST' : 'GET';
-    let mayHaveArrived = false; // a POST; whether a GET has arrived does not matter
+    let mayHaveArrived = false; // set only for a POST: a GET does no harm when repeated
     const ownAgent = isPost ? agentForOne(agents.newAgent(target), () => (mayHaveArrived = true)) : undefined;
     const agent = ownAgent ?? agents.agentFor(target);
     let outcome: TryOutcome = 'ok';

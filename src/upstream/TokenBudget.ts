@@ -11,8 +11,10 @@ export interface TokenBudgetOptions
   readonly store: SealedStore;
   /** The calls left, and the milliseconds until the hour ends. */
   readonly onBudget: (left: number, resetsInMs: number) => void;
-  readonly onEvent: (event: (typeof refusals)[Limit['of']][2]) => void;
+  readonly onEvent: (event: BudgetEvent) => void;
 }
+
+export type BudgetEvent = 'budget-exhausted' | 'watch-share-exhausted' | 'caller-share-exhausted';
 
 /** Whom a call is made for: a caller, and perhaps a watch, where nobody waits for the answer. */
 interface Spender {
@@ -95,7 +97,7 @@ export class TokenBudget {
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */
   #refusal({ of, holder, most }: Limit, waitMs: number, message?: string): GatewayError {
-    const [code, whose, event] = refusals[of];
+    const { code, whose, event } = refusals[of];
     this.options.onEvent(event);
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
       retryAfterSeconds: Math.ceil(waitMs / 1000),
@@ -105,11 +107,23 @@ export class TokenBudget {
   }
 }
 
-/** The code, how its message ends, and the event that is counted. */
+/** For each kind of limit, the code of its refusals, how their message ends, and the event that is counted. */
 const refusals = {
-  fleet: ['TOKEN_BUDGET_EXHAUSTED', 'the fleet (TOKEN_BUDGET_PER_HOUR)', 'budget-exhausted'],
-  watch: ['TOKEN_BUDGET_EXHAUSTED', 'all watchers together', 'watch-share-exhausted'],
-  caller: ['RATE_LIMITED', 'one caller (TOKEN_BUDGET_CALLER_SHARE)', 'caller-share-exhausted'],
+  fleet: {
+    code: 'TOKEN_BUDGET_EXHAUSTED',
+    whose: 'the fleet (TOKEN_BUDGET_PER_HOUR)',
+    event: 'budget-exhausted',
+  },
+  watch: {
+    code: 'TOKEN_BUDGET_EXHAUSTED',
+    whose: 'all watchers together',
+    event: 'watch-share-exhausted',
+  },
+  caller: {
+    code: 'RATE_LIMITED',
+    whose: 'one caller (TOKEN_BUDGET_CALLER_SHARE)',
+    event: 'caller-share-exhausted',
+  },
 } as const;
 const storeAway =
   'The store (CACHE_URL) does not answer, and the token calls this process may make without it are used up';
