@@ -121,11 +121,11 @@ interface Reader<View> {
 class PollLoop<View extends Timed> {
   /** In the order in which polls are made on their behalf. */
   readonly #readers = new Set<Reader<View>>();
-  /** The callers on whose behalf polls have begun since {@link PollLoop.schedule}. */
+  /** The callers on whose behalf polls have begun since the last {@link schedule}. */
   readonly #polling = new Set<Holder>();
   /** When the view of the last answer was read. */
   #latestAt: number | undefined;
-  /** Of polls, since the last answer. A reader that joins causes no poll before `quietUntil`. By the monotonic clock. */
+  /** Set while polls fail: since when, and until when a reader that joins causes no poll. By the monotonic clock. */
   #failure: { readonly since: number; readonly quietUntil: number } | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -165,8 +165,18 @@ class PollLoop<View extends Timed> {
   }
 
   /**
-   * Polls on behalf of one caller after the other, while polls are refused for reasons that concern their caller alone and no
-   * other poll has found something. For a `newcomer`, only on its own behalf: the calls of others may have to wait.
+   * Polls after the pause, and in place of polls under way: what those still read counts as if it were read for somebody else
+   * (see {@link offer}).
+   */
+  schedule(pauseMs: number): void {
+    clearTimeout(this.#timer);
+    this.#polling.clear();
+    this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
+  }
+
+  /**
+   * Polls on behalf of one caller after the other, until a poll is not refused for a reason that concerns its caller alone, or
+   * another poll has found something. For a `newcomer`, polls on its behalf alone: the calls of others may have to wait.
    */
   async #poll(newcomer?: Reader<View>): Promise<void> {
     const timer = this.#timer;
@@ -225,7 +235,7 @@ class PollLoop<View extends Timed> {
   #retryAfter(leastMs: number): void {
     const { first, longest } = this.watched.retryMs;
     const now = performance.now();
-    const { since } = this.#failure ?? { since: now };
+    const since = this.#failure?.since ?? now;
     this.#failure = { since, quietUntil: now + leastMs };
     this.#give();
     const usualMs = Math.min(longest, Math.max(first, now - since));
@@ -241,13 +251,6 @@ class PollLoop<View extends Timed> {
       reader.news = news;
       reader.views.push(view);
     }
-  }
-
-  /** Polls after the pause. Polls under way are over: what they read only counts as what was read for somebody else. */
-  schedule(pauseMs: number): void {
-    clearTimeout(this.#timer);
-    this.#polling.clear();
-    this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }
 
