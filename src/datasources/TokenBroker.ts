@@ -11,7 +11,7 @@ import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type ReadCall, type ReadingOptions } from './TaxpayerService.js';
 import {
   absenceMs,
-  isRecord,
+  hasRecord,
   notAuthorized,
   refusalName,
   type TokenAnswer,
@@ -77,7 +77,7 @@ export class TokenBroker implements MemoryKeeper {
       ttlMs: (answer) => (answer ? options.keepMs : absenceMs),
       fieldOf: (subject) => ({ subject, kind: 'token' }),
       onKept: (id, entry) => {
-        if (isRecord(entry) && this.#isFresh(entry)) this.watches.offer(id, entry);
+        if (hasRecord(entry) && this.#isFresh(entry)) this.watches.offer(id, entry);
       },
       // Other processes would show the record of before for as long as it is fresh.
       onReplaced: (subject, { value }, before) => {
@@ -124,12 +124,18 @@ export class TokenBroker implements MemoryKeeper {
   /** The record in memory, of any age. `stale`: as it is shown when the service cannot answer. */
   known(id: string, stale = false): TokenView | undefined {
     const held = this.cache.peek(id);
-    if (!held || !isRecord(held)) return undefined;
+    if (!held || !hasRecord(held)) return undefined;
     return stale ? { ...held, stale } : held;
   }
 
+  /** How long a record is fresh after it was read, in milliseconds. */
+  freshMs({ value }: TokenView): number {
+    return freshMsOf(this.options.freshness, value);
+  }
+
+  /** The stale record for a read that failed with `error`; throws the error if there is none, or it is an answer of the service. */
   #staleFor(error: unknown, id: TaxpayerId): TokenView {
-    // Other errors are answers of the service, which an old record must not hide.
+    // An old record must not hide an answer of the service.
     const isNoAnswer =
       error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$|RATE_LIMITED$)/.test(error.code);
     const stale = isNoAnswer ? this.known(id, true) : undefined;
@@ -158,7 +164,7 @@ export class TokenBroker implements MemoryKeeper {
      */
     const refused = new Set<string>();
     const acceptable = (entry: TokenEntry) =>
-      !refused.has(entry.version) && (isRecord(entry) || isYoungerThan(entry, absenceMs));
+      !refused.has(entry.version) && (hasRecord(entry) || isYoungerThan(entry, absenceMs));
     for (;;) {
       const leftMs = endsAt - performance.now();
       // The caller of this method has a place. A read of a token that takes longer goes on: others may be waiting for it.
@@ -226,13 +232,8 @@ export class TokenBroker implements MemoryKeeper {
     }
   }
 
-  /** How long a record is fresh after it was read, in milliseconds. */
-  freshMs({ value }: TokenView): number {
-    return freshMsOf(this.options.freshness, value);
-  }
-
   #isFresh(entry: TokenEntry, maxAgeMs = Infinity): boolean {
-    const freshMs = isRecord(entry) ? this.freshMs(entry) : absenceMs;
+    const freshMs = hasRecord(entry) ? this.freshMs(entry) : absenceMs;
     return isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 }

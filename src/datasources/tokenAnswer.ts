@@ -29,11 +29,12 @@ export const tokenAnswerCodec: Codec<TokenAnswer> = {
   decode: storedReading.nullable().parse,
 };
 
-export const isRecord = (entry: TokenEntry): entry is TokenView => entry.value !== null;
+/** Whether the service knew the taxpayer. */
+export const hasRecord = (entry: TokenEntry): entry is TokenView => entry.value !== null;
 
 /** The entry as it is shown. @throws GatewayError NOT_FOUND */
 export function viewOf(entry: TokenEntry): TokenView {
-  if (isRecord(entry)) return entry;
+  if (hasRecord(entry)) return entry;
   throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
