@@ -6,7 +6,7 @@ import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
 import { inTime } from '../process/pause.js';
 import { type BudgetEvent, TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
-import { digestOf, type FreshnessRule, freshMsOf, isFinal, unchangedTimeOf } from './freshness.js';
+import { digestOf, type FreshnessRule, freshMsOf, isFinalRecord, unchangedMsOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type ReadCall, type ReadingOptions } from './TaxpayerService.js';
 import {
@@ -93,7 +93,7 @@ export class TokenBroker implements MemoryKeeper {
         taxpayerIn: (id) => id,
         known: (id, isFailing) => this.known(id, isFailing),
         newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
-        isFinal: ({ value }) => isFinal(value.record),
+        isFinal: ({ value }) => isFinalRecord(value.record),
         intervalMs: (view) => this.freshMs(view),
         retryMs: { first: 1000, longest: 900_000 },
       },
@@ -215,7 +215,7 @@ export class TokenBroker implements MemoryKeeper {
     try {
       const record = await service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
       this.#failures.delete(id);
-      return { record, unchangedForMs: unchangedTimeOf(record, this.cache.peek(id)) };
+      return { record, unchangedForMs: unchangedMsOf(record, this.cache.peek(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       if (error.code === 'NOT_FOUND') {

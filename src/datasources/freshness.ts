@@ -12,16 +12,16 @@ export interface FreshnessRule {
 }
 
 /** Whether the record has a status that the service will not change any more (interface, 3.1). */
-export function isFinal({ status }: TokenRecord): boolean {
+export function isFinalRecord({ status }: TokenRecord): boolean {
   return status === 'REJECTED' || status === 'COMPLETED';
 }
 
-/** Shortest time for which a record with an unreadable part is fresh, in milliseconds: the service may mend it soon. */
+/** Shortest time for which a record with a faulty part is fresh, in milliseconds: the service may mend it soon. */
 const faultyFreshMs = 5000;
 
 /** How long a record is fresh after it was read, in milliseconds. */
 export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: TokenReading): number {
-  if (isFinal(record) && !record.faults) return rule.maxMs;
+  if (isFinalRecord(record) && !record.faults) return rule.maxMs;
   const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedForMs));
   return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedForMs)) : usualMs);
 }
@@ -30,7 +30,7 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: Token
  * For how long a record that is read now has been unchanged: since the first reading with the same content or, if this is the
  * first reading, since its creation.
  */
-export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
+export function unchangedMsOf(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
   if (before?.value) {
     const agoMs = Math.max(0, performance.now() - before.readAt);
     return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;
@@ -41,7 +41,7 @@ export function unchangedTimeOf(record: TokenRecord, before?: Pick<TokenEntry, '
 
 const digests = new WeakMap<TokenRecord, string>();
 
-/** A digest of a record as JSON, but for what is no change of the record: the token may change at any time. Made once for each. */
+/** Tells contents of records apart. The token is left out: a new token is no change of the record. Computed once for each object. */
 export function digestOf(record: TokenRecord): string {
   const digest = digests.get(record) ?? hash('sha256', `${stableStringify({ ...record, accessToken: undefined })}`);
   digests.set(record, digest);

@@ -1,5 +1,5 @@
 import { Secret } from '../../src/config/Secret.js';
-import { type FreshnessRule, freshMsOf, unchangedTimeOf } from '../../src/datasources/freshness.js';
+import { type FreshnessRule, freshMsOf, unchangedMsOf } from '../../src/datasources/freshness.js';
 import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';
 import type { TokenRecord } from '../../src/datasources/wire.js';
 
@@ -46,7 +46,7 @@ describe('How long a record is fresh', () => {
     const faults = { metadata: { message: 'broken', reason: 'broken' } };
     const broken = record({ status, metadata: null, faults });
     expect(freshMsOf(rule, { record: broken, unchangedForMs: brokenMs })).toBe(freshMs);
-    expect(unchangedTimeOf(broken)).toBe(0);
+    expect(unchangedMsOf(broken)).toBe(0);
   });
 });
 
@@ -63,15 +63,15 @@ describe('For how long a record is unchanged', () => {
     ['not at all, when it has no time of creation', () => null, 0],
     ['not at all, when it was created in the future', (now) => new Date(now + day).toISOString(), 0],
   ])('that nobody read before: since %s', (_, createdAt, forMs) => {
-    const found = unchangedTimeOf(record({ createdAt: createdAt(Date.now()) }));
+    const found = unchangedMsOf(record({ createdAt: createdAt(Date.now()) }));
     expect(found).toBeGreaterThanOrEqual(forMs);
     expect(found).toBeLessThan(forMs + minute);
   });
 
   it('that was read before as it is: since then, whatever its token', () => {
-    expect(unchangedTimeOf(record(), before) / hour).toBeCloseTo(3);
-    expect(unchangedTimeOf(record({ accessToken: new Secret('another') }), before) / hour).toBeCloseTo(3);
-    expect(unchangedTimeOf(record(), readAgo(-day))).toBe(2 * hour); // the store's clock was set back
+    expect(unchangedMsOf(record(), before) / hour).toBeCloseTo(3);
+    expect(unchangedMsOf(record({ accessToken: new Secret('another') }), before) / hour).toBeCloseTo(3);
+    expect(unchangedMsOf(record(), readAgo(-day))).toBe(2 * hour); // the store's clock was set back
   });
 
   it.each<Partial<TokenRecord>>([
@@ -83,8 +83,8 @@ describe('For how long a record is unchanged', () => {
     { metadata: { crm: { ids: [1, 2] } } },
     { metadata: null, faults: { metadata: { message: 'broken', reason: 'broken' } } },
   ])('that was read before as something else than %j: not at all', (change) => {
-    expect(unchangedTimeOf(record(change), before)).toBe(0);
-    expect(unchangedTimeOf(record({ ...change, accessToken: new Secret('another') }), before)).toBe(0);
+    expect(unchangedMsOf(record(change), before)).toBe(0);
+    expect(unchangedMsOf(record({ ...change, accessToken: new Secret('another') }), before)).toBe(0);
   });
 
   it.each<[string, Record<string, unknown>, Record<string, unknown>]>([
@@ -93,7 +93,7 @@ describe('For how long a record is unchanged', () => {
     ['with a member of a strange name', JSON.parse('{"__proto__":{"a":1}}'), JSON.parse('{"__proto__":{"a":1}}')],
   ])('whose metadata comes %s: as before', (_, stored, fetched) => {
     const was = readAgo(hour, record({ metadata: stored }));
-    expect(unchangedTimeOf(record({ metadata: fetched }), was) / hour).toBeCloseTo(3);
+    expect(unchangedMsOf(record({ metadata: fetched }), was) / hour).toBeCloseTo(3);
   });
 });
 
