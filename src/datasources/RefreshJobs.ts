@@ -20,7 +20,7 @@ interface RefreshJobsOptions extends ReadingOptions, Pick<Config, 'JOB_POLL_MIN_
 }
 
 /** How long a status that can still change is answered from the cache, in milliseconds. */
-export const sharedMs = 1000;
+export const statusFreshMs = 1000;
 /** How long a stored status that can still change counts, in milliseconds. The next poll needs its `unchangedForMs`. */
 const processingTtlMs = 3_600_000;
 
@@ -48,13 +48,13 @@ export class RefreshJobs {
         return { subject, kind: 'job', id: jobId };
       },
       onKept: (id, entry) => {
-        if (this.#isCurrent(entry, sharedMs)) this.watches.offer(id, entry);
+        if (this.#isFresh(entry, statusFreshMs)) this.watches.offer(id, entry);
       },
     });
     this.watches = new Watcher<JobView>(
       {
         kind: 'job',
-        // Any status read later will do: another process may have polled in this interval.
+        // Any status read after the known one will do: another process may have polled in this interval.
         read: (id, knownAt, call) => this.status(...idsOf(id), call, knownAt && performance.now() - knownAt),
         taxpayerIn: (id) => idsOf(id)[0],
         known: (id) => this.cache.peek(id),
@@ -62,7 +62,7 @@ export class RefreshJobs {
         isFinal: ({ value }) => isFinalJob(value.job),
         intervalMs({ value: { unchangedForMs }, version }) {
           // Derived from the observation, so that the jitter is the same in every process.
-          const jitter = 0.9 + 0.2 * jitterOf(version);
+          const jitter = 0.9 + 0.2 * fractionOf(version);
           return Math.min(JOB_POLL_MAX_MS, Math.max(JOB_POLL_MIN_MS, unchangedForMs / 2)) * jitter;
         },
         retryMs: { first: JOB_POLL_MIN_MS, longest: JOB_POLL_MAX_MS },
@@ -77,9 +77,14 @@ export class RefreshJobs {
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
-  status(taxpayerId: TaxpayerId, jobId: JobId, call: ReadCall = {}, maxAgeMs = sharedMs): JobView | Promise<JobView> {
+  status(
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    call: ReadCall = {},
+    maxAgeMs = statusFreshMs,
+  ): JobView | Promise<JobView> {
     const id = jobKey(taxpayerId, jobId);
-    const acceptable = (entry: JobView) => this.#isCurrent(entry, maxAgeMs);
+    const acceptable = (entry: JobView) => this.#isFresh(entry, maxAgeMs);
     const held = this.cache.held(id, acceptable);
     if (held !== undefined) return held;
     const { service, broker } = this.options;
@@ -97,7 +102,7 @@ export class RefreshJobs {
     return call.once ? call.once(`job ${id}`, read) : read();
   }
 
-  #isCurrent(entry: JobView, maxAgeMs: number): boolean {
+  #isFresh(entry: JobView, maxAgeMs: number): boolean {
     return isFinalJob(entry.value.job) || isYoungerThan(entry, maxAgeMs);
   }
 }
@@ -106,5 +111,5 @@ export class RefreshJobs {
 export const jobKey = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];
 
-/** A number from 0 to 1 that differs from version to version. */
-const jitterOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;
+/** A fraction, from 0 to 1, that is as random as the version. */
+const fractionOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

@@ -1,4 +1,4 @@
-import { sharedMs } from '../../../src/datasources/RefreshJobs.js';
+import { statusFreshMs } from '../../../src/datasources/RefreshJobs.js';
 import { startTestDecisionPoint } from '../../support/decisionPoint.js';
 import { executions } from '../../support/executions.js';
 import {
@@ -57,7 +57,7 @@ describe('server-sent events', () => {
     expect(await events.next()).toMatchObject(event('PROCESSING', 'PROCESSING'));
     sandbox.updateJob(watched.taxpayerId, other, { status: 'completed' });
     const seenAt = Date.now();
-    await until(() => Date.now() - seenAt > sharedMs); // until then the status of the other job may be known still
+    await until(() => Date.now() - seenAt > statusFreshMs); // until then the status of the other job may be known still
     sandbox.updateJob(watched.taxpayerId, watched.jobId, { status: 'completed' });
     expect(await events.next()).toMatchObject(event('COMPLETED', 'COMPLETED'));
   });
