@@ -111,5 +111,5 @@ export class RefreshJobs {
 export const jobKey = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];
 
-/** A fraction, from 0 to 1, that is as random as the version. */
+/** A fraction from 0 to 1 that differs from version to version. */
 const fractionOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

@@ -42,7 +42,7 @@ const isoTime = z
       z.iso.date(),
     ]),
   )
-  .refine((text) => /^\d/.test(new Date(text).toJSON())); // in UTC, the year may have five digits, and then a sign
+  .refine((text) => /^\d/.test(new Date(text).toJSON())); // in UTC, the year may be past 9999, and then has a sign
 
 const clientLink = z.object({
   id: z.string().min(1),
@@ -50,8 +50,8 @@ const clientLink = z.object({
 });
 export type ClientLink = Readonly<z.output<typeof clientLink>>;
 
-/** Interface, 2.3, which marks nothing as required; without these members the record is of no use. */
-const tokenRecord = z.looseObject({
+/** Interface, 2.3, as it is answered. It marks nothing as required, but without these members the record is of no use. */
+const answeredTokenRecord = z.looseObject({
   access_token: accessToken,
   taxpayer_id: z.string(),
   provider_id: word,
@@ -68,8 +68,8 @@ type Fault = z.output<typeof fault>;
 /**
  * A token record as we name and keep it. Provider and status are the service's own values, known to us or not. A member added
  * later needs `.default(null)`: records that an earlier release stored lack it, and without a default they would count as
- * absent, which costs one call per taxpayer. Also leave it out of `digestOf`, unless a change of it is a change of the record: the
- * time at which the token expires is not, and no record would be fresh for longer than a minute.
+ * absent, which costs one call per taxpayer. Also leave it out of `digestOf` if a change of it is no change of the record. For
+ * example, the time at which the token expires changes with each token, so no record would be fresh for longer than a minute.
  */
 export const storedTokenRecord = z.object({
   accessToken,
@@ -101,7 +101,7 @@ export function decodeClientLink(json: unknown): ClientLink {
 }
 
 export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
-  const record = decode(tokenRecord, json);
+  const record = decode(answeredTokenRecord, json);
   if (!isSameId(record.taxpayer_id, expected)) throw contractBreach('taxpayer_id: of another taxpayer');
   const faults: Partial<Record<keyof typeof details, Fault>> = {};
   /** The value of a detail; null, which is then among the faults, if it cannot be shown. */
@@ -113,15 +113,16 @@ export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRec
   const name = detail('name', details.name);
   const createdAt = detail('createdAt', details.createdAt, 'created_at');
   const given = detail('metadata', details.metadata);
-  const fault = faultOfMetadata(given);
-  if (fault) {
-    faults.metadata = { message: `metadata${fault.place} ${fault.message}`, reason: `metadata ${fault.message}` };
+  const metadataFault = faultOfMetadata(given);
+  if (metadataFault) {
+    const { place, message } = metadataFault;
+    faults.metadata = { message: `metadata${place} ${message}`, reason: `metadata ${message}` };
   }
   return {
     accessToken: record.access_token,
     taxpayerId: expected,
     name,
-    metadata: fault ? null : given,
+    metadata: metadataFault ? null : given,
     providerId: record.provider_id,
     createdAt,
     status: record.status,
