@@ -97,7 +97,7 @@ export class Journal {
     this.#unwritten.add(key);
     if (this.failure !== undefined) return;
     const slow = () => new StoreError('timed-out', undefined, false);
-    await inTime(renewEveryMs, this.#writeNext(), slow).catch((error) => this.#note(error));
+    await inTime(renewEveryMs, this.#writeNext(), slow).catch((error) => this.#report(error));
   }
 
   /** Writes the file anew, so that nothing of what was erased is left in it. @throws StoreError */
@@ -112,7 +112,7 @@ export class Journal {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#writeNext();
-    await this.#giveUp();
+    await this.#closeFile();
     await this.lock.release();
   }
 
@@ -133,21 +133,21 @@ export class Journal {
     this.#unwritten = new Set();
     try {
       if (this.#file === undefined || this.#size > this.#rewriteAbove) await this.#writeAnew();
-      else await this.#append(this.#file, keys);
+      else await this.#append(this.#file, [...keys]);
       await this.lock.check(); // a process that stood still may have written to a file that its successor has replaced
-      this.#note(undefined);
+      this.#report(undefined);
     } catch (error) {
       for (const key of keys) this.#unwritten.add(key);
-      this.#note(ofSystem(error));
+      this.#report(storeErrorOf(error));
     }
   }
 
-  async #append(file: FileHandle, keys: Iterable<string>): Promise<void> {
+  async #append(file: FileHandle, keys: readonly string[]): Promise<void> {
     try {
-      this.#size += await this.#appendTo(file, [...keys]);
+      this.#size += await this.#writeRecords(file, keys);
     } catch (error) {
-      // A part may have been written, and nothing after it could be read. If it cannot be cut off, the file is given up.
-      await file.truncate(this.#size).catch(() => this.#giveUp());
+      // A part may have been written, and nothing after it could be read. If it cannot be cut off, a new file is needed.
+      await file.truncate(this.#size).catch(() => this.#closeFile());
       throw error;
     }
   }
@@ -160,7 +160,7 @@ export class Journal {
     const file = await open(`${path}.new`, 'ax', 0o600);
     let size: number;
     try {
-      size = await this.#appendTo(file, [...this.map.keys()]);
+      size = await this.#writeRecords(file, [...this.map.keys()]);
       await file.datasync(); // otherwise a power cut may leave an empty file under the name
       await this.lock.check(); // a process that stood still must not rename over its successor's file
     } catch (error) {
@@ -168,10 +168,10 @@ export class Journal {
       await file.close();
       throw error;
     }
-    await this.#giveUp();
+    await this.#closeFile();
     this.#file = file;
     await rename(`${path}.new`, path).catch(async (error) => {
-      await this.#giveUp(); // a network file system may have renamed it all the same
+      await this.#closeFile(); // a network file system may have renamed it all the same
       throw error;
     });
     this.#size = size;
@@ -179,14 +179,14 @@ export class Journal {
   }
 
   /** Closes the file, so that the next write makes a new one. A network file system may report a fault only now. */
-  async #giveUp(): Promise<void> {
+  async #closeFile(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
     await file?.close().catch(() => undefined);
   }
 
-  /** Appends the present state of `keys`; returns how many bytes it takes. */
-  async #appendTo(file: FileHandle, keys: readonly string[]): Promise<number> {
+  /** Writes the present state of `keys` at the end of the file; returns how many bytes it takes. */
+  async #writeRecords(file: FileHandle, keys: readonly string[]): Promise<number> {
     let size = 0;
     for (let first = 0; first < keys.length; first += chunkRecords) {
       const chunk = keys.slice(first, first + chunkRecords);
@@ -199,16 +199,16 @@ export class Journal {
 
   #renewSoon(): void {
     this.#timer = setTimeout(async () => {
-      const failure = await this.lock.renew().then(() => undefined, ofSystem);
+      const failure = await this.lock.renew().then(() => undefined, storeErrorOf);
       if (this.#isClosed) return;
-      if (failure !== undefined) this.#note(failure);
+      if (failure !== undefined) this.#report(failure);
       else void this.#writeOnce();
       this.#renewSoon();
     }, renewEveryMs).unref();
   }
 
   /** Reports when writing begins to fail, and when it works again. */
-  #note(failure: StoreError | undefined): void {
+  #report(failure: StoreError | undefined): void {
     if ((failure === undefined) === (this.failure === undefined)) return;
     this.failure = failure;
     this.options.onTrouble?.(failure);
@@ -252,7 +252,7 @@ function unusable(directory: string, error: NodeJS.ErrnoException): never {
   throw new ConfigError(`CACHE_URL: the directory ${directory} cannot be opened: ${error.code}`);
 }
 
-function ofSystem(error: unknown): StoreError {
+function storeErrorOf(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   return new StoreError('refused', (error as NodeJS.ErrnoException).code);
 }
