@@ -67,10 +67,10 @@ export class LocalStore implements Store {
   /** Erases the record from memory and file. Only a command does, while no gateway has the directory: no read is under way. */
   async forget(record: string): Promise<number> {
     this.#checkUsable();
-    const fields = this.#keysOf(record);
-    for (const key of fields) void this.#drop(key);
+    const keys = this.#keysOf(record);
+    for (const key of keys) void this.#drop(key);
     await this.#journal?.rewrite();
-    return fields.length;
+    return keys.length;
   }
 
   /** Nobody else would read it. */

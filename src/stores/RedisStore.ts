@@ -7,7 +7,7 @@ import type { Acquired, Field, Item, Outcome, Place, PutWhen, Store, Wish } from
 import { StoreError } from './StoreError.js';
 
 const connectWaitMs = 1000; // how long opening waits for a connection; after that, connecting goes on in the background
-const answerWaitMs = 1000; // in place of a timer of the driver, which fires before an answer is read that came during a pause
+const answerWaitMs = 1000; // not by the driver's timer: after a pause of the process, that fires before the answer is read
 /** Pause before a client that has given up reconnects, in milliseconds. */
 const givenUpMs = 500;
 

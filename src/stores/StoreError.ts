@@ -32,7 +32,7 @@ export const causes: Readonly<Record<string, string>> = {
   EIO: 'cannot write: disk full or broken',
   EROFS: 'cannot write: the file system is read-only',
   EACCES: 'cannot write: no permission',
-  ENOENT: 'or its file lock is gone',
+  ENOENT: 'or its file lock is gone', // after "The directory"
   ELOCKED: 'may have been taken by another gateway while this one stood still: restart it if this does not end',
   NOREPLICAS: 'has fewer replicas than its min-replicas-to-write',
 };

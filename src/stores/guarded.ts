@@ -40,7 +40,8 @@ export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Sto
     onTrouble?.();
   };
 
-  const startProbing = (everyMs: number, error: StoreError) => {
+  /** Reports the trouble, and looks at intervals whether it has ended. */
+  const reportAndProbe = (everyMs: number, error: StoreError) => {
     onTrouble?.(error);
     clearInterval(probing);
     probing = setInterval(() => void probe().catch(noteFailure), everyMs).unref();
@@ -51,11 +52,11 @@ export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Sto
     if (!error.mayBeDone) {
       silence = undefined; // it has answered, and refused
       unanswered = undefined;
-      return startProbing(quietMs, error);
+      return reportAndProbe(quietMs, error);
     }
     if (unanswered && !silence) {
       silence = unanswered;
-      startProbing(probeEveryMs, silence);
+      reportAndProbe(probeEveryMs, silence);
     }
     unanswered ??= error;
   };

@@ -1,8 +1,8 @@
 import { hourMs } from './Store.js';
 
 /**
- * How long a record with nothing but a lease or a failure lives. With a job it lives for an hour, with a token as long as
- * that.
+ * How long a record with nothing but a lease or a failure lives. With a job it lives for an hour, with a token for as long as
+ * the token is kept.
  */
 const leaseLifeMs = 10_000;
 /** In a record with more fields than this, a new job replaces the other jobs and their leases. */
