@@ -69,8 +69,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
     this.#memory = new BoundedCache({ max: options.memoryBytes });
   }
 
-  /** The entry in memory, of any age. */
-  peek(id: string): Entry<Value> | undefined {
+  /** The entry in memory, of any age. It counts as used. */
+  inMemory(id: string): Entry<Value> | undefined {
     return this.#memory.get(id);
   }
 
@@ -266,5 +266,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 }
 
-/** Without the store, the reader fetches as if it had taken the lease, long ago by the store's clock, which it does not know. */
+/**
+ * Without the store, the reader goes on as if it had the lease. The store's time is unknown, so the work counts as begun before
+ * anything was forgotten.
+ */
 const alone = { state: 'taken', now: 0 } as const;

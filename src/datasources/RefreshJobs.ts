@@ -57,7 +57,7 @@ export class RefreshJobs {
         // Any status read after the known one will do: another process may have polled in this interval.
         read: (id, knownAt, call) => this.status(...idsOf(id), call, knownAt && performance.now() - knownAt),
         taxpayerIn: (id) => idsOf(id)[0],
-        known: (id) => this.cache.peek(id),
+        known: (id) => this.cache.inMemory(id),
         newsOf: ({ value }) => value.job.status,
         isFinal: ({ value }) => isFinalJob(value.job),
         intervalMs({ value: { unchangedForMs }, version }) {
@@ -94,7 +94,7 @@ export class RefreshJobs {
       const job = await broker.readWithToken(taxpayerId, during, (token) =>
         service.refreshJob(taxpayerId, jobId, token, during),
       );
-      const before = this.cache.peek(id);
+      const before = this.cache.inMemory(id);
       if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
       return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
     };

@@ -123,7 +123,7 @@ export class TokenBroker implements MemoryKeeper {
 
   /** The record in memory, of any age. `stale`: as it is shown when the service cannot answer. */
   known(id: string, stale = false): TokenView | undefined {
-    const held = this.cache.peek(id);
+    const held = this.cache.inMemory(id);
     if (!held || !hasRecord(held)) return undefined;
     return stale ? { ...held, stale } : held;
   }
@@ -215,7 +215,7 @@ export class TokenBroker implements MemoryKeeper {
     try {
       const record = await service.tokenRecord(id, { holder, trail, endsAt, beforeTry });
       this.#failures.delete(id);
-      return { record, unchangedForMs: unchangedMsOf(record, this.cache.peek(id)) };
+      return { record, unchangedForMs: unchangedMsOf(record, this.cache.inMemory(id)) };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       if (error.code === 'NOT_FOUND') {

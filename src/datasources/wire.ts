@@ -42,7 +42,7 @@ const isoTime = z
       z.iso.date(),
     ]),
   )
-  .refine((text) => /^\d/.test(new Date(text).toJSON())); // in UTC, the year may be past 9999, and then has a sign
+  .refine((text) => /^\d/.test(new Date(text).toJSON())); // in UTC, the year may lie beyond 0 to 9999, and then has a sign
 
 const clientLink = z.object({
   id: z.string().min(1),

@@ -95,7 +95,7 @@ it('A process that stood still gives its own, and a second later what another ha
   expect(await reading).toBe('older');
   await pass(1000);
   expect(still.kept).toEqual(['older', 'newer']);
-  expect(still.cache.peek('id')?.fetchedAt).toBe(another.cache.peek('id')?.fetchedAt);
+  expect(still.cache.inMemory('id')?.fetchedAt).toBe(another.cache.inMemory('id')?.fetchedAt);
 });
 
 it('A store that loses each lease is asked again each second, for all reads together', async () => {
@@ -226,7 +226,7 @@ it('Memory keeps what was fetched later than what the store has', async () => {
   delete changes.acquire;
   await pass(100);
   await expect(one.read(async () => Promise.reject(new GatewayError('UPSTREAM_TIMEOUT', 'x')))).rejects.toThrow('x');
-  expect(one.cache.peek('id')?.value).toBe('new');
+  expect(one.cache.inMemory('id')?.value).toBe('new');
 });
 
 it.each(['is answered', 'fails'])(
@@ -271,7 +271,7 @@ it('What is forgotten while it is written back is not kept again', async () => {
   await pass(1010);
   one.cache.forget(() => true);
   await pass(200);
-  expect(one.cache.peek('id')).toBeUndefined();
+  expect(one.cache.inMemory('id')).toBeUndefined();
 });
 
 it('An entry from the future is not young: the clock of the store was set back', () => {

@@ -104,11 +104,11 @@ describe('token policies', () => {
     advance(30_001);
     cache.dropExpired();
     // Without a member's clock, which was advanced, nothing that memory still has looks expired.
-    expect(broker.cache.peek('nobody')).toBeUndefined();
-    expect(broker.cache.peek(id)).toBeDefined();
+    expect(broker.cache.inMemory('nobody')).toBeUndefined();
+    expect(broker.cache.inMemory(id)).toBeDefined();
     advance(30 * day);
     cache.dropExpired();
-    expect(broker.cache.peek(id)).toBeUndefined();
+    expect(broker.cache.inMemory(id)).toBeUndefined();
   });
 
   it('shares a failure with readers that were waiting, also on other members', async () => {

@@ -213,7 +213,7 @@ describe('Watchers of a job', () => {
     const beganAt = Date.now();
     const honest = watch(job, 'honest');
     await answered(() => honest.length === 1);
-    jest.spyOn(jobs.cache, 'peek').mockReturnValueOnce(undefined); // evicted from memory
+    jest.spyOn(jobs.cache, 'inMemory').mockReturnValueOnce(undefined); // evicted from memory
     jest.spyOn(jobs, 'status').mockRejectedValueOnce(rateLimited('', { onlyFor: { holder: 'hostile' } }));
     hostile.push(watch(job, 'hostile'));
     await answered(() => false);
