@@ -9,7 +9,7 @@ import type { HttpFacts } from './facts.js';
 
 /** The headers of every answer to an operation, as one list: `setHeader` would cost several times as much. */
 export function headersOf(requestId: string): string[] {
-  return ['x-request-id', requestId, ...notKept];
+  return ['x-request-id', requestId, ...notCached];
 }
 
 /**
@@ -23,7 +23,7 @@ export async function refuseInTurn(
   facts: HttpFacts,
 ): Promise<void> {
   const waitMs = quota.waitOfRefusal(facts);
-  if (waitMs !== 0) await pause(waitMs ?? 0); // also one too many waits for a moment: its body may be about to arrive
+  if (waitMs !== 0) await pause(waitMs ?? 0); // a moment even for one too many: its body may be about to arrive
   if (response.headersSent || response.destroyed) return;
   const headers = headersOf(facts.requestId);
   if (waitMs === undefined) return refuseAtOnce(response, headers);
@@ -37,10 +37,11 @@ export async function refuseInTurn(
 }
 
 /**
- * Refuses one request too many in a few words, and ends its connection. Without an answer a proxy would take this process for
- * failed, and for a while send it nobody's requests (nginx: for 10 s). A pipelined request, which no proxy sends, gets none.
+ * Refuses one request too many in a few words, and ends its connection. Without an answer, a proxy would take this process for
+ * failed, and send it no requests for a while, of whatever client (nginx: for 10 s). A pipelined request gets no answer: no proxy
+ * sends one.
  */
-export function refuseAtOnce(response: ServerResponse, headers = notKept): void {
+export function refuseAtOnce(response: ServerResponse, headers = notCached): void {
   const { req } = response;
   if (response.socket === null) return void req.socket.destroy();
   response.shouldKeepAlive = false;
@@ -61,16 +62,16 @@ export function writeJson(response: ServerResponse, answer: Answer, dialect: Dia
   response.writeHead(status, headers).end(isText ? text : Buffer.from(text), 'latin1');
 }
 
-/** A proxy that compressed a stream would hold its events back, as the one of Next.js, which heeds `no-transform`. */
-export const notKept: readonly string[] = ['cache-control', 'no-store, no-transform'];
+/** No cache may keep the answer. `no-transform`: the proxy of Next.js would compress a stream, and so hold its events back. */
+export const notCached: readonly string[] = ['cache-control', 'no-store, no-transform'];
 
-/** Writes the answer to what is no operation. `headers`: names and values that say how long it may be cached. */
+/** Writes the answer to a request that is no operation. `headers`: names and values; they say how long it may be cached. */
 export function writeBody(
   response: ServerResponse,
   status: number,
   type: string,
   body: string | Buffer,
-  headers: readonly string[] = notKept,
+  headers: readonly string[] = notCached,
 ): void {
   response.writeHead(status, ['content-type', type, ...headers]).end(body);
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { notKept, writeBody } from './answering.js';
+import { notCached, writeBody } from './answering.js';
 import type { Handler, Routes } from './HttpServer.js';
 
 /** The pages of both explorers, by their path. With `needsToken` they start with a header that has a placeholder for one. */
@@ -20,7 +20,7 @@ export function orExplorer(handler: Handler): Handler {
     const { method, url, headers } = request;
     if (method !== 'GET' || url !== '/graphql' || !headers.accept?.includes('text/html'))
       return handler(request, response);
-    response.writeHead(303, ['location', '/graphiql', ...notKept]).end();
+    response.writeHead(303, ['location', '/graphiql', ...notCached]).end();
   };
 }
 
@@ -53,8 +53,8 @@ function pageOf(name: string, policy: readonly string[]): Handler {
   let built: Awaited<ReturnType<typeof readBuilt>> | undefined;
   return async (request, response) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      const page = 'Operations are on /graphql\n';
-      return writeBody(response, 405, 'text/plain; charset=utf-8', page, [...notKept, 'allow', 'GET, HEAD']);
+      const hint = 'Operations are on /graphql\n';
+      return writeBody(response, 405, 'text/plain; charset=utf-8', hint, [...notCached, 'allow', 'GET, HEAD']);
     }
     built ??= await readBuilt(`dist/${name}.html.gz`);
     const { page, tag } = built;

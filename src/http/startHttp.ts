@@ -41,7 +41,7 @@ export async function startHttp(edge: Edge): Promise<HttpServer> {
   const before = beforeRoutes(edge);
   const upgrade = webSocketHandler(edge);
   const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
-  if (files?.ca) server.server.on('tlsClientError', refusedCertificates(log));
+  if (files?.ca) server.server.on('tlsClientError', certificateRefusalLogger(log));
   await server.listen('PORT');
   if (files && tls) {
     followPemFiles(files, tls, edge, (renewed) => (server.server as HttpsServer).setSecureContext(renewed));
@@ -49,8 +49,8 @@ export async function startHttp(edge: Edge): Promise<HttpServer> {
   return server;
 }
 
-/** Logs why certificates of clients are refused: each reason once a minute, so that nobody can flood the log. */
-function refusedCertificates(log: Logger): (error: NodeJS.ErrnoException, socket: TLSSocket) => void {
+/** A listener that logs why certificates of clients are refused: each reason once a minute, so that nobody can flood the log. */
+function certificateRefusalLogger(log: Logger): (error: NodeJS.ErrnoException, socket: TLSSocket) => void {
   const loggedAt = new Map<string, number>();
   return ({ code = '' }, { authorizationError }) => {
     const isMissing = code === 'ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE';
