@@ -61,19 +61,19 @@ export function readAccept(accept = ''): Accepted {
 function acceptedBy(accept: string): Accepted {
   const negotiator = new Negotiator({ headers: { accept } });
   const names = (type: string) => accept.toLowerCase().includes(type);
-  const streams = negotiator
+  const stream = negotiator
     .mediaTypes(Object.keys(streamTypes))
-    .filter((type) => names(type === eventsType ? 'text/event-stream' : 'subscriptionspec'));
-  return { json: dialectFor(negotiator, names), stream: streamTypes[streams[0] ?? ''] };
+    .find((type) => names(type === eventsType ? 'text/event-stream' : 'subscriptionspec'));
+  return { json: dialectFor(negotiator, names), stream: streamTypes[stream ?? ''] };
 }
 
 function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): Dialect | undefined {
   const [first, second] = negotiator.mediaTypes([responseJson.contentType, plainJson.contentType]);
-  const isNamed = names(responseType);
-  // By a wildcard alone, a client does not say that it knows the newer type.
-  if (first === responseJson.contentType && (isNamed || second === undefined)) return responseJson;
   if (first === undefined) return undefined;
-  return names(jsonType) && !isNamed ? oldJson : plainJson;
+  const namesNewer = names(responseType);
+  // By a wildcard alone, a client does not say that it knows the newer type.
+  if (first === responseJson.contentType && (namesNewer || second === undefined)) return responseJson;
+  return names(jsonType) && !namesNewer ? oldJson : plainJson;
 }
 
 /** Whether a Content-Type is JSON. Its charset does not matter: a body that is not UTF-8 is no JSON. */
