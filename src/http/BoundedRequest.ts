@@ -76,15 +76,15 @@ export function pathAndQueryOf(target: string): string {
   return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
-/** Most headers of a request: each takes several times its bytes, even before all have come. Older Node.js ignores the others. */
+/** Most headers of a request: each takes several times its bytes, even before all have come. Older versions of Node.js ignore the others. */
 export const maxHeaders = 200;
 
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
 const maxDroppedBytes = 65_536;
 
 /**
- * Whether a long body is unread. Node.js would read it to its end before the next request; a short body may be read so. Among
- * ignored headers may be the one that tells.
+ * Whether a long body is unread. Node.js would read it to its end before the next request, which only a short body is worth. If
+ * Node.js has ignored headers, the one that tells the length may be among them.
  */
 export function leavesMuchUnread({ complete, headers, rawHeaders }: IncomingMessage): boolean {
   if (complete) return false;

@@ -106,7 +106,7 @@ export class HttpServer {
       remember(socket);
     });
     this.server.on('secureConnection', (socket: Socket) => {
-      remember(socket); // the same connection: this `bytesRead` counts what was sent over TLS, without the handshake
+      remember(socket); // beside its TCP socket: only this one's `bytesRead` leaves out the handshake
       writeInPieces(socket);
     });
   }

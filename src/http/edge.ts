@@ -14,7 +14,7 @@ interface EdgeOptions extends Surroundings {
   readonly quota: Quota;
   readonly authenticator: Authenticator;
   readonly places: Places;
-  /** The explorers' tabs. */
+  /** The operations with which the explorers open, each in a tab. */
   readonly explorerOperations: readonly string[];
   /** Aborts when the process drains: no stream begins any more, and open sockets close once they are idle. */
   readonly draining: AbortSignal;

@@ -6,8 +6,8 @@ import { isJson, readAccept } from './accept.js';
 import type { Edge } from './edge.js';
 
 /**
- * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. When the holder's turn comes, parses it and does its `work`,
- * of which nothing may wait before it is noted: see {@link Rounds.turnOf}. Also rejects with what that throws.
+ * Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. When the holder's turn comes, parses it and does its `work`
+ * at once: see {@link Quota.turnOf}. Also rejects with what `work` throws.
  * @throws GatewayError BAD_USER_INPUT, or RATE_LIMITED when there is no room for the body
  */
 export async function readGraphQLRequest<Result>(

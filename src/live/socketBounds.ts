@@ -38,9 +38,9 @@ export function boundUnfinished(socket: WebSocket, onMany: () => Release | undef
     // have forgotten its mask: that would end the process.
     if (receiver.errored) return;
     if (!isFree(bytes.length)) release ??= onMany();
-    if (release !== undefined || isFree(bytes.length)) write(bytes, encoding, done);
+    if (release !== undefined || isFree(bytes.length)) return write(bytes, encoding, done);
     // What still comes is not read: `ws` would unmask it, which takes most of the time that such an attack costs.
-    else done(new Error('no room'));
+    done(new Error('no room'));
   };
   const giveBack = () => {
     if (!isFree(0)) return;
