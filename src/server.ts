@@ -28,7 +28,7 @@ type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Par
  * Starts a gateway. Follow a request from here: `HttpServer` → `graphqlHandler` or `webSocketHandler` → `Quota` (admit) →
  * `Operations` (prepare, run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` →
  * the service.
- * The parts start in the opposite order, so that each finds what it needs, and stop in reverse.
+ * The parts start in the opposite order, so that each finds what it needs, and stop in the order of a request.
  * Returns the port, the embedded sandbox when it is the service, and `stop`, which answers what is in flight, closes everything,
  * and resolves when nothing of the gateway is left.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
@@ -61,7 +61,8 @@ async function start(given: Config, output: LogDestination, started: Started) {
   const stopped = ending.signal;
   setMaxListeners(0, stopped);
   const agents = started(startAgents(config, { log, metrics, stopped }));
-  started({ stop: () => ending.abort() }); // before the agents: what ends with their connections has not failed
+  // Aborts before the agents stop, so that nothing reports their connections as lost.
+  started({ stop: () => ending.abort() });
   const surroundings = { config, log, metrics, agents, stopped };
   const tracing = started(await startTracing(surroundings));
   // Before authentication, which may log: if the store cannot be opened, that error must be the only line.
@@ -71,7 +72,8 @@ async function start(given: Config, output: LogDestination, started: Started) {
   await operations.start();
   started(operations); // only now: Apollo Server cannot be stopped before it has started
 
-  let isListening = false; // METRICS_PORT begins before PORT, because it ends after it: until then it says `starting`
+  // The server of METRICS_PORT ends after that of PORT, so it starts before it. Until both run, the process is not ready.
+  let isListening = false;
   const draining = new AbortController();
   const edge = edgeOf({
     ...surroundings,
