@@ -78,8 +78,8 @@ export class ClientLinks {
       if (record === undefined) {
         const link = await calls.run(holder, () => this.#createIfNew(name, input, create));
         if (link !== undefined) return { link, replayed: false };
+        record = await this.#recordOf(name);
       }
-      record ??= await this.#recordOf(name);
       if (record && record.input !== input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was already used with different input');
       }

@@ -36,7 +36,7 @@ export class LatestValue<T> implements AsyncIterableIterator<T> {
     this.#unread = undefined;
     if (unread !== undefined) return { value: unread.value, done: false };
     const end = this.#end ?? {};
-    this.#end = {};
+    this.#end = {}; // an error is thrown only once
     if ('error' in end) throw end.error;
     return { value: undefined, done: true };
   }

@@ -30,6 +30,7 @@ type Call<T> = Omit<ServiceRequest<T>, 'url' | 'headers'> & { readonly path: rea
     | { readonly endpoint: Exclude<Endpoint, ClientEndpoint>; readonly token: Secret }
   );
 
+/** A read by `TokenBroker` or `RefreshJobs`, for a caller or for watchers. */
 export interface ReadCall extends CallOptions {
   /** The call keeps watchers of a record up to date, and counts against their share of the token budget. Nobody waits for it. */
   readonly isWatch?: boolean;
@@ -66,14 +67,14 @@ export class TaxpayerService {
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  tokenRecord(taxpayer: TaxpayerId, call: ReadCall): Promise<TokenRecord> {
+  tokenRecord(taxpayer: TaxpayerId, call: CallOptions): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', taxpayer, 'token'];
     const decode = (json: unknown) => decodeTokenRecord(json, taxpayer);
     return this.#call({ ...call, endpoint: 'taxpayerToken', path, taxpayer, decode });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, call: ReadCall): Promise<JobStatus> {
+  refreshJob(taxpayer: TaxpayerId, jobId: JobId, token: Secret, call: CallOptions): Promise<JobStatus> {
     const path = ['tax-payer', taxpayer, 'refresh', jobId];
     const decode = (json: unknown) => decodeJobStatus(json, taxpayer, jobId);
     return this.#call({ ...call, endpoint: 'refreshJob', path, taxpayer, token, decode });
