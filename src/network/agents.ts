@@ -36,22 +36,28 @@ export function beforeRequests(
   };
 }
 
-/** With this header, node-fetch takes a last chunk with trailers or in pieces for a missing one. Node.js tells if one is missing. */
+/**
+ * Hides from node-fetch that an answer comes in chunks: it takes a last chunk that has trailers, or comes in pieces, for a missing
+ * one. Node.js itself reports a missing one.
+ */
 export function hideChunks({ headers }: IncomingMessage): void {
   delete headers['transfer-encoding'];
 }
 
-type Proxies = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PROXY'>>;
+type ProxySettings = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PROXY'>>;
 
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
 export class Agents {
   readonly #shared = new Map<string, HttpAgent>();
-  readonly #proxies;
+  readonly #proxies: Readonly<Record<string, Proxy | undefined>>;
+  /** The hosts that are reached without a proxy. */
+  readonly #direct: readonly string[];
   #pem: Pem = {};
 
   /** With `reporting`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
-  constructor({ HTTPS_PROXY, HTTP_PROXY, NO_PROXY = [] }: Proxies, files?: PemFiles, reporting?: Reporting) {
-    this.#proxies = { 'https:': proxyOf(HTTPS_PROXY), 'http:': proxyOf(HTTP_PROXY), direct: NO_PROXY.map(plainHost) };
+  constructor({ HTTPS_PROXY, HTTP_PROXY, NO_PROXY = [] }: ProxySettings, files?: PemFiles, reporting?: Reporting) {
+    this.#proxies = { 'https:': proxyOf(HTTPS_PROXY), 'http:': proxyOf(HTTP_PROXY) };
+    this.#direct = NO_PROXY.map(plainHost);
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
     if (reporting === undefined) return;
@@ -69,7 +75,7 @@ export class Agents {
   };
 
   /**
-   * An agent that is given up when one of its kept connections ends as it is used or brings no answer in time, or one of its
+   * An agent that is retired when one of its kept connections ends as it is used or brings no answer in time, or one of its
    * connections brings a 5xx: all may lead to the same broken server, as after a failover of a balancer of connections.
    */
   #newShared(url: URL): HttpAgent {
@@ -111,21 +117,21 @@ export class Agents {
   #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
     const host = plainHost(hostname);
     if (isLoopback(host)) return undefined;
-    const isDirect = this.#proxies.direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
-    return isDirect ? undefined : this.#proxies[protocol as 'http:' | 'https:'];
+    const isDirect = this.#direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
+    return isDirect ? undefined : this.#proxies[protocol];
   }
 }
 
 /** By name, the callbacks that wait for its addresses. */
-const awaited = new Map<string, Parameters<LookupFunction>[2][]>();
+const lookups = new Map<string, Parameters<LookupFunction>[2][]>();
 
 /** One lookup of a name at a time. Node.js makes at most two lookups at once: two of a dead name would hold up all others. */
 const lookup: LookupFunction = (name, options, answer) => {
-  const answers = awaited.get(name) ?? [];
+  const answers = lookups.get(name) ?? [];
   if (answers.push(answer) > 1) return;
-  awaited.set(name, answers);
+  lookups.set(name, answers);
   dns.lookup(name, options, (...found) => {
-    awaited.delete(name);
+    lookups.delete(name);
     for (const each of answers) each(...found);
   });
 };
