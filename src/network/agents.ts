@@ -6,6 +6,7 @@ import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { inUrl, isLoopback } from '../process/hosts.js';
+import { codeOf } from '../process/systemErrors.js';
 import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
 /** HTTP agents for calls to the service, and for those to others: identity provider, decision point and collector. */
@@ -187,7 +188,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
       // The certificates are for the service: the constructor would give them to the proxy as well.
       return await super.connect(request, { ...options, ...this.pem });
     } catch (error) {
-      const code = `PROXY_${reason ?? (error as NodeJS.ErrnoException).code ?? 'ECONNRESET'}`;
+      const code = `PROXY_${reason ?? codeOf(error) ?? 'ECONNRESET'}`;
       throw Object.assign(new Error('the proxy did not connect'), { code });
     } finally {
       clearTimeout(timer);

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '../observability/log.js';
 import type { Metrics } from '../observability/Metrics.js';
 import { follow } from '../process/files.js';
-import { ConfigError } from '../process/systemErrors.js';
+import { ConfigError, codeOf } from '../process/systemErrors.js';
 
 /** A file, and the setting that names it. */
 interface NamedFile {
@@ -86,6 +86,6 @@ function read({ setting, file }: NamedFile): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new ConfigError(`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+    throw new ConfigError(`${setting} cannot be read (${codeOf(error) ?? 'unknown error'})`);
   }
 }

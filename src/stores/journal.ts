@@ -2,7 +2,7 @@ import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { inTime } from '../process/pause.js';
-import { ConfigError } from '../process/systemErrors.js';
+import { ConfigError, codeOf } from '../process/systemErrors.js';
 import { DirectoryLock, type Wait } from './DirectoryLock.js';
 import type { StoreHooks } from './guarded.js';
 import { StoreError } from './StoreError.js';
@@ -253,6 +253,5 @@ function unusable(directory: string, error: NodeJS.ErrnoException): never {
 }
 
 function storeErrorOf(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError('refused', (error as NodeJS.ErrnoException).code);
+  return error instanceof StoreError ? error : new StoreError('refused', codeOf(error));
 }
