@@ -36,7 +36,10 @@ export function entryOf<Value>(
   }
 }
 
-/** Whether the entry was fetched less than `ageMs` ago. An entry from the future (the store's clock was set back) was not. */
+/** How long ago an entry was fetched, in milliseconds: 0 for one from the future (the store's clock was set back). */
+export const ageMsOf = ({ readAt }: Pick<Entry<unknown>, 'readAt'>): number => Math.max(0, performance.now() - readAt);
+
+/** Whether the entry was fetched less than `ageMs` ago. An entry from the future was not. */
 export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
   const age = performance.now() - entry.readAt;
   return age < ageMs && age >= 0;
@@ -89,8 +92,8 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
 }
 
 /** How long the entry may still be kept, in milliseconds. */
-export const leftMs = <Value>({ value, readAt }: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
-  ttlMs(value) - Math.max(0, performance.now() - readAt);
+export const leftMs = <Value>(entry: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
+  ttlMs(entry.value) - ageMsOf(entry);
 
 /** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
 export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {

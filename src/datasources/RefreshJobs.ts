@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type Entry, isYoungerThan } from '../cache/Entry.js';
+import { ageMsOf, type Entry, isYoungerThan } from '../cache/Entry.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Config } from '../config/config.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
@@ -96,7 +96,7 @@ export class RefreshJobs {
       );
       const before = this.cache.inMemory(id);
       if (before?.value.job.status !== job.status) return { job, unchangedForMs: 0 };
-      return { job, unchangedForMs: before.value.unchangedForMs + Math.max(0, performance.now() - before.readAt) };
+      return { job, unchangedForMs: before.value.unchangedForMs + ageMsOf(before) };
     };
     const read = () => this.cache.read(id, { holder, acceptable, fetch });
     return call.once ? call.once(`job ${id}`, read) : read();

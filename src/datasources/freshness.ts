@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
+import { ageMsOf } from '../cache/Entry.js';
 import type { TokenEntry, TokenReading } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
@@ -32,8 +33,8 @@ export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: Token
  */
 export function unchangedMsOf(record: TokenRecord, before?: Pick<TokenEntry, 'value' | 'readAt'>): number {
   if (before?.value) {
-    const agoMs = Math.max(0, performance.now() - before.readAt);
-    return digestOf(before.value.record) === digestOf(record) ? before.value.unchangedForMs + agoMs : 0;
+    const isUnchanged = digestOf(before.value.record) === digestOf(record);
+    return isUnchanged ? before.value.unchangedForMs + ageMsOf(before) : 0;
   }
   if (record.faults || record.createdAt === null) return 0; // the service may mend a fault soon
   return Math.max(0, Date.now() - Date.parse(record.createdAt));
