@@ -121,10 +121,10 @@ export class TaxpayerService {
     if (status === 429) throw await pauses.beginAfter429(endpoint, fingerprint, retryAfterSeconds);
     if (status === 401) throw token ? new AccessTokenRefused() : await pauses.beginAfter401(fingerprint);
     const reason = `HTTP ${status}`;
-    if (status === 403 && token === undefined) throw credentialsRejected(reason);
-    if (status === 403) {
+    if (status === 403 && token) {
       throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer', { reason });
     }
+    if (status === 403) throw credentialsRejected(reason);
     if (status === 404 && call.taxpayer !== undefined) {
       throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason });
     }

@@ -50,7 +50,7 @@ type ProxySettings = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PRO
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
 export class Agents {
   readonly #shared = new Map<string, HttpAgent>();
-  readonly #proxies: Readonly<Record<string, Proxy | undefined>>;
+  readonly #proxies: Readonly<Record<string, ProxyAddress | undefined>>;
   /** The hosts that are reached without a proxy. */
   readonly #direct: readonly string[];
   #pem: Pem = {};
@@ -68,7 +68,10 @@ export class Agents {
     });
   }
 
-  /** The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. */
+  /**
+   * The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. Not a method, because
+   * it is passed on alone.
+   */
   readonly agentFor = (url: URL): HttpAgent => {
     const agent = this.#shared.get(url.origin) ?? this.#newShared(url);
     this.#shared.set(url.origin, agent);
@@ -97,11 +100,11 @@ export class Agents {
   }
 
   /** An agent that the caller destroys. */
-  readonly newAgent = (url: URL): HttpAgent => {
+  newAgent(url: URL): HttpAgent {
     const proxy = this.#proxyFor(url);
     if (url.protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
     return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
-  };
+  }
 
   stop(): void {
     for (const agent of this.#shared.values()) agent.destroy();
@@ -115,7 +118,7 @@ export class Agents {
   }
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
-  #proxyFor({ protocol, hostname }: URL): Proxy | undefined {
+  #proxyFor({ protocol, hostname }: URL): ProxyAddress | undefined {
     const host = plainHost(hostname);
     if (isLoopback(host)) return undefined;
     const isDirect = this.#direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
@@ -144,12 +147,12 @@ const keepAlive = { keepAlive: true, lookup, timeout: 30_000 };
 const tunnelMs = 3000;
 
 /** A proxy. Its URL has no user and password, so that no library can print them. */
-interface Proxy {
+interface ProxyAddress {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-function proxyOf(secret: Secret | undefined): Proxy | undefined {
+function proxyOf(secret: Secret | undefined): ProxyAddress | undefined {
   if (secret === undefined) return undefined;
   const url = new URL(secret.reveal());
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
@@ -161,7 +164,7 @@ function proxyOf(secret: Secret | undefined): Proxy | undefined {
 /** Calls through a tunnel of the proxy. A failure before it is open gets a code of its own, such as `PROXY_HTTP_407`. */
 class TunnelAgent extends HttpsProxyAgent<string> {
   constructor(
-    { url, headers }: Proxy,
+    { url, headers }: ProxyAddress,
     private readonly pem: Pem,
   ) {
     super(url.href, { ...keepAlive, headers: () => ({ ...headers }) });
@@ -197,7 +200,7 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 }
 
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
-function forwardingAgent({ url, headers }: Proxy): HttpAgent {
+function forwardingAgent({ url, headers }: ProxyAddress): HttpAgent {
   const isTls = url.protocol === 'https:';
   const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
   Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection

@@ -7,9 +7,9 @@ import { codeOf } from '../process/systemErrors.js';
 export interface Answered<T> {
   readonly status: number;
   /** The pause that the server asks for, where it can be believed. */
-  readonly retryAfterSeconds: number | undefined;
+  readonly retryAfterSeconds?: number | undefined;
   /** What a 2xx answer says. Bodies of others are discarded, so that nothing of them can be passed on. */
-  readonly value: T | undefined;
+  readonly value?: T;
 }
 
 /** For the service, the error code and message of each kind of failure. */
@@ -90,14 +90,14 @@ async function readAnswer<T>(
     const bytes = await response.arrayBuffer();
     // The compressed data ends here; more bytes may follow, without end.
     if (headers.has('content-encoding')) limit.abort();
-    return { status, retryAfterSeconds: undefined, value: decode(parse(bytes)) };
+    return { status, value: decode(parse(bytes)) };
   }
   limit.abort();
   if (status < 400) throw new NoAnswer('invalid', `HTTP ${status}`);
   // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
   if (status === 407) throw new NoAnswer('network', 'PROXY_HTTP_407');
   const sentAt = Date.parse(headers.get('date') ?? '') || Date.now(); // by the clock of the server, if it tells
-  return { status, retryAfterSeconds: secondsIn(headers.get('retry-after'), sentAt), value: undefined };
+  return { status, retryAfterSeconds: secondsIn(headers.get('retry-after'), sentAt) };
 }
 
 /** A longer wait counts as this one: no server can make the gateway pause for longer. */
