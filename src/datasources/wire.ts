@@ -6,7 +6,12 @@ import type { JobId, TaxpayerId } from './identifiers.js';
 import { faultOfMetadata } from './metadata.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
-export type ClientLinkRequest = Readonly<Partial<Record<'metadata' | 'settings', Readonly<Record<string, unknown>>>>>;
+export interface ClientLinkRequest {
+  readonly metadata?: JsonObject;
+  readonly settings?: JsonObject;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Only what may stand in an `Authorization` header (RFC 6750, 2.1, widened to visible ASCII) and is not too long for one:
@@ -21,7 +26,7 @@ const accessToken = z
 /** A value of an enum that the service may extend. A longer one breaks the contract. */
 const word = z.string().max(1000);
 
-const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isObject);
+const jsonObject = z.custom<JsonObject>(isObject);
 
 /**
  * RFC 3339, also with a space before the time or an offset without a colon, as some services write it; UTC where no zone is
@@ -113,16 +118,15 @@ export function decodeTokenRecord(json: unknown, expected: TaxpayerId): TokenRec
   const name = detail('name', details.name);
   const createdAt = detail('createdAt', details.createdAt, 'created_at');
   const given = detail('metadata', details.metadata);
-  const metadataFault = faultOfMetadata(given);
-  if (metadataFault) {
-    const { place, message } = metadataFault;
-    faults.metadata = { message: `metadata${place} ${message}`, reason: `metadata ${message}` };
+  const broken = faultOfMetadata(given);
+  if (broken) {
+    faults.metadata = { message: `metadata${broken.place} ${broken.message}`, reason: `metadata ${broken.message}` };
   }
   return {
     accessToken: record.access_token,
     taxpayerId: expected,
     name,
-    metadata: metadataFault ? null : given,
+    metadata: broken ? null : given,
     providerId: record.provider_id,
     createdAt,
     status: record.status,
