@@ -36,14 +36,15 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
     error.code === 'ENOENT' ? Buffer.of() : unusable(directory, error),
   );
   let at = 0;
-  for (let end = 0; at + headerBytes <= bytes.length; at = end) {
-    end = at + headerBytes + bytes.readUInt32LE(at + 4);
+  while (at + headerBytes <= bytes.length) {
+    const end = at + headerBytes + bytes.readUInt32LE(at + 4);
     if (end > bytes.length || crc32(bytes.subarray(at + 4, end)) !== bytes.readUInt32LE(at)) break;
     const record = decode(bytes.subarray(at + headerBytes, end));
     if (record === undefined) break;
     const [key, kept] = record;
     map.delete(key); // otherwise the key would keep its place: what was written last comes last
     if (kept.endsAt > performance.now()) map.set(key, kept);
+    at = end;
   }
   return at < bytes.length;
 }

@@ -24,7 +24,7 @@ interface Spender {
 
 /** The most calls in an hour: of all watchers together, of one caller, or of the fleet. */
 interface Limit {
-  readonly of: 'watch' | 'caller' | 'fleet';
+  readonly of: keyof typeof refusals;
   readonly holder: string;
   readonly most: number;
   /** Names the counter in the store. It changes with the client secret, which so begins a new hour. */
