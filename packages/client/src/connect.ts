@@ -60,7 +60,7 @@ export async function* subscribe<Data>(
       }
     }
   } catch (error) {
-    yield { failure: connection.signal.reason ?? error }; // Safari's error of an aborted `fetch` is another
+    yield { failure: connection.signal.reason ?? error }; // from an aborted `fetch`, Safari throws an error of its own
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', close);

@@ -110,7 +110,7 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
         const update = result?.data && updateIn(result.data);
         if (failure) cause ??= failure;
         else cause = update ? undefined : result; // beside an update, errors only say why parts of it are null
-        throwUnlessPassing(cause, renewals > 0);
+        throwIfPermanent(cause, renewals > 0);
         // Later, a proxy may answer so for a moment; at first, it is not the address of a gateway.
         if (lastState === undefined && failure?.isElsewhere) throw failure;
         if (!update) continue;
@@ -137,8 +137,8 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
 }
 
 /** @throws WatchFailed for a permanent problem; UNAUTHENTICATED is not permanent with a `renewable` token */
-function throwUnlessPassing(source: unknown, renewable: boolean): void {
+function throwIfPermanent(source: unknown, renewable: boolean): void {
   const problems = problemsOf(source);
-  const passes = problems.every(({ code, retryable }) => retryable || (renewable && code === 'UNAUTHENTICATED'));
-  if (!passes) throw new WatchFailed(problems);
+  const isPassing = problems.every(({ code, retryable }) => retryable || (renewable && code === 'UNAUTHENTICATED'));
+  if (!isPassing) throw new WatchFailed(problems);
 }
