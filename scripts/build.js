@@ -47,11 +47,11 @@ if ([import.meta.filename, join(root, 'package-lock.json')].some((source) => sta
 }
 const sandbox = readFileSync(join(root, 'src/http/sandbox.html'));
 outputFiles.push({ path: join(dist, 'sandbox.html.gz'), contents: gzipSync(sandbox) });
-const isEntry = ({ path }) => Number(basename(path) === 'main.js');
-for (const { path, contents } of outputFiles.sort((a, b) => isEntry(a) - isEntry(b))) {
-  const written = `${path}.${process.pid}`;
-  await writeFile(written, contents, { mode: isEntry({ path }) ? 0o755 : 0o644 }); // npx runs the entry
-  await rename(written, path);
+const isEntry = ({ path }) => basename(path) === 'main.js';
+for (const file of outputFiles.sort((a, b) => Number(isEntry(a)) - Number(isEntry(b)))) {
+  const unfinished = `${file.path}.${process.pid}`;
+  await writeFile(unfinished, file.contents, { mode: isEntry(file) ? 0o755 : 0o644 }); // npx runs the entry
+  await rename(unfinished, file.path);
 }
 const present = new Set(outputFiles.map(({ path }) => basename(path)));
 for (const name of await readdir(join(dist, 'chunks'))) {

@@ -25,32 +25,33 @@ const table = Object.entries(settings).map(([name, setting]) => ({ name, ...sett
 const problems: string[] = [];
 const read = (path: string): string => readFileSync(path, 'utf8');
 
-keep('src/schema/schema.graphql', sdl);
-keep('packages/client/schema.graphql', clientSdl(sdl));
-keep('packages/client/src/generated/errorCodes.ts', read('src/errors/errorCodes.ts'));
-await keepGenerated();
-keepPrinted('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
-keepPrinted('.env.example', { settings: envEntries() });
-keepPrinted('docs/faults.md', { answers: faultRows() });
+bringUpToDate('src/schema/schema.graphql', sdl);
+bringUpToDate('packages/client/schema.graphql', clientSdl(sdl));
+bringUpToDate('packages/client/src/generated/errorCodes.ts', read('src/errors/errorCodes.ts'));
+await bringClientUpToDate();
+bringPartsUpToDate('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
+bringPartsUpToDate('.env.example', { settings: envEntries() });
+bringPartsUpToDate('docs/faults.md', { answers: faultRows() });
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;
 
-function keep(path: string, text: string): void {
+/** Writes the file or, with --check, names it, if it does not hold `text`. */
+function bringUpToDate(path: string, text: string): void {
   if (read(path) === text) return;
   if (values.check) problems.push(`${path} is out of date: run \`npm run codegen\` and commit it.`);
   else writeFileSync(path, text);
 }
 
-/** A page written by hand, but for what stands between `<!-- printed: NAME -->` and `<!-- end -->`. */
-function keepPrinted(path: string, parts: Record<string, string[]>): void {
+/** The same for a page written by hand, but for what stands between `<!-- printed: NAME -->` and `<!-- end -->`. */
+function bringPartsUpToDate(path: string, parts: Record<string, string[]>): void {
   let text = read(path);
   for (const [name, lines] of Object.entries(parts)) {
     const place = new RegExp(`(?<=<!-- printed: ${name} -->\\n\\n)[^]*?(?=\\n\\n(?:# )?<!-- end -->)`);
     if (!place.test(text)) throw new Error(`${path} has no place for "${name}".`);
     text = text.replace(place, () => lines.join('\n').trimEnd());
   }
-  keep(path, text);
+  bringUpToDate(path, text);
 }
 
 /** For the tools of clients, such as Relay's compiler: without what is said to routers alone. */
@@ -62,15 +63,15 @@ function clientSdl(text: string): string {
       const name = 'name' in node ? (node.name?.value ?? '') : '';
       const isDirective = /^Directive(Definition)?$/.test(node.kind);
       const isDefinition = /^(Field|\w+Type)Definition$/.test(node.kind);
-      const goes = isDirective ? !forClients.test(name) : isDefinition && forRouters.test(name);
-      return goes || node.kind === 'SchemaExtension' ? null : undefined;
+      const isRemoved = isDirective ? !forClients.test(name) : isDefinition && forRouters.test(name);
+      return isRemoved || node.kind === 'SchemaExtension' ? null : undefined;
     },
   });
   return `${print(document)}\n`;
 }
 
 /** What codegen.yml says, without the command line of GraphQL Code Generator: it brings loaders of 60 MB that nobody here uses. */
-async function keepGenerated(): Promise<void> {
+async function bringClientUpToDate(): Promise<void> {
   const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
   const pluginMap = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
   for (const [filename, { plugins, config }] of Object.entries<{ plugins: string[]; config: object }>(generates)) {
@@ -82,7 +83,7 @@ async function keepGenerated(): Promise<void> {
       plugins: plugins.map((name) => ({ [name]: {} })),
       pluginMap: pluginMap as never,
     });
-    keep(filename, text);
+    bringUpToDate(filename, text);
   }
 }
 

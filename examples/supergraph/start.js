@@ -20,7 +20,7 @@ let stopping = false;
 const cases = await startCases({ port: Number(CASES_PORT) }); // first: if its port is in use, no child is left behind
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => void stop(0));
 start(process.execPath, [here('../../dist/main.js')], { PORT: GATEWAY_PORT });
-await answers(`${gatewayOrigin}/health/ready`);
+await untilReady(`${gatewayOrigin}/health/ready`);
 await startHive(`${gatewayOrigin}/graphql`, cases.url);
 
 const query = `{ case(id: "${demoCase.id}") { title taxpayer { token { status } refreshJob(jobId: "${demoCase.jobId}") { status } } } }`;
@@ -36,7 +36,7 @@ async function startHive(taxpayersUrl, casesUrl) {
   const hive = here('node_modules/@graphql-hive/gateway/dist/bin.js');
   const options = ['-c', here('gateway.config.js'), '-h', '127.0.0.1', '-p', ROUTER_PORT];
   start(process.execPath, [hive, 'supergraph', supergraph, ...options]);
-  await answers(`${routerOrigin}/readiness`);
+  await untilReady(`${routerOrigin}/readiness`);
 }
 
 /** Hides what children print on standard output: the router's lines would hide the query above. */
@@ -52,7 +52,7 @@ function start(command, args, env = {}) {
   children.push(child);
 }
 
-async function answers(url) {
+async function untilReady(url) {
   for (;;) {
     const response = await fetch(url).catch(() => undefined);
     if (response?.ok) return;

@@ -61,11 +61,11 @@ function readyLine(stream) {
     const read = (chunk) => {
       text += chunk;
       const lines = text.split('\n');
-      const ready = lines.find((one) => one.includes('"graphql"') && one.endsWith('}'));
-      if (!ready) return;
+      const found = lines.find((line) => line.includes('"graphql"') && line.endsWith('}'));
+      if (!found) return;
       stream.off('data', read).pipe(process.stderr);
-      process.stderr.write(lines.filter((one) => one !== ready).join('\n'));
-      resolve(JSON.parse(ready));
+      process.stderr.write(lines.filter((line) => line !== found).join('\n'));
+      resolve(JSON.parse(found));
     };
     stream.setEncoding('utf8').on('data', read);
   });
