@@ -25,33 +25,33 @@ const table = Object.entries(settings).map(([name, setting]) => ({ name, ...sett
 const problems: string[] = [];
 const read = (path: string): string => readFileSync(path, 'utf8');
 
-bringUpToDate('src/schema/schema.graphql', sdl);
-bringUpToDate('packages/client/schema.graphql', clientSdl(sdl));
-bringUpToDate('packages/client/src/generated/errorCodes.ts', read('src/errors/errorCodes.ts'));
-await bringClientUpToDate();
-bringPartsUpToDate('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
-bringPartsUpToDate('.env.example', { settings: envEntries() });
-bringPartsUpToDate('docs/faults.md', { answers: faultRows() });
+update('src/schema/schema.graphql', sdl);
+update('packages/client/schema.graphql', clientSdl(sdl));
+update('packages/client/src/generated/errorCodes.ts', read('src/errors/errorCodes.ts'));
+await updateClient();
+updateParts('docs/configuration.md', { settings: settingRows(false), standard: settingRows(true) });
+updateParts('.env.example', { settings: envEntries() });
+updateParts('docs/faults.md', { answers: faultRows() });
 if (values.check) await nameBreakingChanges();
 if (problems.length > 0) console.error(problems.join('\n'));
 process.exitCode = problems.length > 0 ? 1 : 0;
 
 /** Writes the file or, with --check, names it, if it does not hold `text`. */
-function bringUpToDate(path: string, text: string): void {
+function update(path: string, text: string): void {
   if (read(path) === text) return;
   if (values.check) problems.push(`${path} is out of date: run \`npm run codegen\` and commit it.`);
   else writeFileSync(path, text);
 }
 
 /** The same for a page written by hand, but for what stands between `<!-- printed: NAME -->` and `<!-- end -->`. */
-function bringPartsUpToDate(path: string, parts: Record<string, string[]>): void {
+function updateParts(path: string, parts: Record<string, string[]>): void {
   let text = read(path);
   for (const [name, lines] of Object.entries(parts)) {
     const place = new RegExp(`(?<=<!-- printed: ${name} -->\\n\\n)[^]*?(?=\\n\\n(?:# )?<!-- end -->)`);
     if (!place.test(text)) throw new Error(`${path} has no place for "${name}".`);
     text = text.replace(place, () => lines.join('\n').trimEnd());
   }
-  bringUpToDate(path, text);
+  update(path, text);
 }
 
 /** For the tools of clients, such as Relay's compiler: without what is said to routers alone. */
@@ -71,7 +71,7 @@ function clientSdl(text: string): string {
 }
 
 /** What codegen.yml says, without the command line of GraphQL Code Generator: it brings loaders of 60 MB that nobody here uses. */
-async function bringClientUpToDate(): Promise<void> {
+async function updateClient(): Promise<void> {
   const { generates, documents, ...shared } = parseYaml(read('codegen.yml'), { merge: true });
   const pluginMap = { 'typescript-operations': typescriptOperations, 'typed-document-node': typedDocumentNode };
   for (const [filename, { plugins, config }] of Object.entries<{ plugins: string[]; config: object }>(generates)) {
@@ -83,7 +83,7 @@ async function bringClientUpToDate(): Promise<void> {
       plugins: plugins.map((name) => ({ [name]: {} })),
       pluginMap: pluginMap as never,
     });
-    bringUpToDate(filename, text);
+    update(filename, text);
   }
 }
 

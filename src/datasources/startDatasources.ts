@@ -54,12 +54,22 @@ export function startDatasources(options: DatasourcesOptions) {
     callsOf: (holder: Holder) => places.held('calls', holder),
     onReaders: (kind: string, change: number) => metrics.watchers.add(kind, change),
   };
-  const { onRead } = metrics;
-  const shared = { ...config, store: sealed, service, calls, workMs: deadlineMs, keepMs, watching, onRead, onBytes };
+  const shared = {
+    ...config,
+    store: sealed,
+    service,
+    calls,
+    workMs: deadlineMs,
+    keepMs,
+    watching,
+    onRead: metrics.onRead,
+    onBytes,
+  };
   const broker = new TokenBroker({ ...shared, onEvent: metrics.onTokenEvent, onBudget: metrics.onBudget });
   const jobs = new RefreshJobs({ ...shared, broker });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
-  // A third one takes another eighth of the heap (`memoryBytes`), and changes numbers in docs/token-broker.md (`LeasedCache.ts`).
+  // A third cache would take another eighth of the heap (`memoryBytes`), and change the numbers that `LeasedCache.ts` says are in
+  // docs/token-broker.md.
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,

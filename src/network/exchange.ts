@@ -57,7 +57,7 @@ export async function exchange<T>(
   const endLimit = giveUpAfter(limitMs, () => limit.abort());
   let status: number | undefined;
   try {
-    const signal = limit.signal as never;
+    const signal = limit.signal as never; // node-fetch has another type for it
     const response = await fetch(url, { ...init, size: maxBytes, redirect: 'manual', signal });
     status = response.status;
     return await readAnswer(response, limit, decode);

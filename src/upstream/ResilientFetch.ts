@@ -105,10 +105,10 @@ export class ResilientFetch {
     const startedAt = performance.now();
     const limitMs = Math.min(UPSTREAM_TIMEOUT_MS, endsAt - startedAt);
     const target = new URL(url);
-    const isPost = body !== undefined;
-    const method = isPost ? 'POST' : 'GET';
+    const method = body === undefined ? 'GET' : 'POST';
     let mayHaveArrived = false; // set only for a POST: a GET does no harm when repeated
-    const ownAgent = isPost ? agentForOne(agents.newAgent(target), () => (mayHaveArrived = true)) : undefined;
+    const ownAgent =
+      method === 'POST' ? agentForOne(agents.newAgent(target), () => (mayHaveArrived = true)) : undefined;
     const agent = ownAgent ?? agents.agentFor(target);
     let outcome: TryOutcome = 'ok';
     let status: number | undefined;
