@@ -144,14 +144,15 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const { store, codec, workMs, fieldOf, kind, onRead } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
     const place = store.placeOf(fieldOf(reader.id));
-    // What memory has and will not do need not come from the store again.
+    // An entry that memory has and the reader does not accept need not come from the store again.
     const held = this.#memory.peek(reader.id);
     let refused = held && !reader.acceptable(held) ? held.version : undefined;
     let awaited: string | undefined;
     const ask = () => store.acquire(place, { owner: reader.owner, leaseMs, refused, awaited });
     for (;;) {
       let acquired = (await ask().catch(goOnAlone)) ?? alone;
-      // A store is at fault that gives the refused entry again, or a failure that nobody waits for: go on as if it did not answer.
+      // A store that gives the refused entry again, or a failure that nobody waited for, is at fault: go on as if it had not
+      // answered.
       if (acquired.state === 'found' && acquired.stored.version === refused) acquired = alone;
       if (acquired.state === 'failed' && awaited === undefined) acquired = alone;
       switch (acquired.state) {
@@ -199,8 +200,8 @@ export class LeasedCache<Value> implements MemoryKeeper {
     const renewing = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     try {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
-      // 8. Write the entry and release the lease: even a store that did not answer may have granted it. Not saved: this process
-      // does not have the lease, or the store does not take the entry.
+      // 8. Write the entry and release the lease: even a store that did not answer may have granted it. `isSaved` is false if this
+      // process does not have the lease, or the store does not take the entry.
       const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
       const before = this.#memory.peek(reader.id);
       this.#keep(reader, entry);
@@ -247,7 +248,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
     });
   }
 
-  /** Keeps the store's entry, unless memory has the same version, with its readers' views, or one that was fetched later. */
+  /**
+   * Keeps the store's entry, unless memory has one that was fetched later, or the same version: that object is returned, because
+   * each object is translated only once.
+   */
   #keepStored(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;

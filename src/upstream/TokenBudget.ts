@@ -27,7 +27,7 @@ interface Limit {
   readonly of: keyof typeof refusals;
   readonly holder: string;
   readonly most: number;
-  /** Names the counter in the store. It changes with the client secret, which so begins a new hour. */
+  /** Names the counter in the store. It changes with the client secret, so a new secret begins a new hour. */
   readonly key: string;
 }
 
@@ -76,9 +76,9 @@ export class TokenBudget {
   #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
     const { store, TOKEN_BUDGET_PER_HOUR, TOKEN_BUDGET_CALLER_SHARE, budgetWatchShare } = this.options;
     const limits: Limit[] = [];
-    const add = (of: Limit['of'], whose: string, share: number) => {
-      const key = store.keyOf(['token-budget', of, whose]);
-      limits.push({ of, holder: whose, most: Math.max(1, Math.floor(share * TOKEN_BUDGET_PER_HOUR)), key });
+    const add = (of: Limit['of'], limited: string, share: number) => {
+      const key = store.keyOf(['token-budget', of, limited]);
+      limits.push({ of, holder: limited, most: Math.max(1, Math.floor(share * TOKEN_BUDGET_PER_HOUR)), key });
     };
     // The caller's first: what is refused there must not count for others.
     if (holder !== undefined && TOKEN_BUDGET_CALLER_SHARE < 1) add('caller', holder, TOKEN_BUDGET_CALLER_SHARE);
@@ -97,9 +97,9 @@ export class TokenBudget {
 
   /** At the cap of the watchers or of one caller, the error names whom it concerns: others who wait for the read try again. */
   #refusal({ of, holder, most }: Limit, waitMs: number, message?: string): GatewayError {
-    const { code, whose, event } = refusals[of];
+    const { code, forWhom, event } = refusals[of];
     this.options.onEvent(event);
-    return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${whose}`, {
+    return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${forWhom}`, {
       retryAfterSeconds: Math.ceil(waitMs / 1000),
       httpStatus: of === 'caller' ? 429 : undefined,
       onlyFor: of === 'fleet' ? undefined : { holder },
@@ -111,17 +111,17 @@ export class TokenBudget {
 const refusals = {
   fleet: {
     code: 'TOKEN_BUDGET_EXHAUSTED',
-    whose: 'the fleet (TOKEN_BUDGET_PER_HOUR)',
+    forWhom: 'the fleet (TOKEN_BUDGET_PER_HOUR)',
     event: 'budget-exhausted',
   },
   watch: {
     code: 'TOKEN_BUDGET_EXHAUSTED',
-    whose: 'all watchers together',
+    forWhom: 'all watchers together',
     event: 'watch-share-exhausted',
   },
   caller: {
     code: 'RATE_LIMITED',
-    whose: 'one caller (TOKEN_BUDGET_CALLER_SHARE)',
+    forWhom: 'one caller (TOKEN_BUDGET_CALLER_SHARE)',
     event: 'caller-share-exhausted',
   },
 } as const;
