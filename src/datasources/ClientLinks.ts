@@ -66,8 +66,8 @@ export class ClientLinks {
   ): Promise<CreatedLink> {
     const { calls, service, workMs } = this.options;
     const { holder } = call;
-    const create = () => service.createClientLink(request, call);
-    if (idempotency === undefined) return { link: await calls.run(holder, create), replayed: false };
+    const send = () => service.createClientLink(request, call);
+    if (idempotency === undefined) return { link: await calls.run(holder, send), replayed: false };
     const name = JSON.stringify([idempotency.caller, idempotency.key]);
     // The hash covers the name, so that equal inputs under different keys look different.
     const input = hash('sha256', `${name} ${stableStringify(request)}`, 'base64url');
@@ -76,7 +76,7 @@ export class ClientLinks {
     for (;;) {
       // While the key has a record, a try only waits: it claims nothing and takes no place.
       if (record === undefined) {
-        const link = await calls.run(holder, () => this.#createIfNew(name, input, create));
+        const link = await calls.run(holder, () => this.#createIfNew(name, input, send));
         if (link !== undefined) return { link, replayed: false };
         record = await this.#recordOf(name);
       }
@@ -91,7 +91,7 @@ export class ClientLinks {
   }
 
   /** Records that a try begins, and sends the request; undefined when the key has a record already. */
-  async #createIfNew(name: string, input: string, create: () => Promise<ClientLink>): Promise<ClientLink | undefined> {
+  async #createIfNew(name: string, input: string, send: () => Promise<ClientLink>): Promise<ClientLink | undefined> {
     const { store } = this.options;
     if (this.#own.has(name)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input };
@@ -103,7 +103,7 @@ export class ClientLinks {
       return store.writeSurely(itemNameOf(name), record, idempotencyTtlMs);
     };
     this.#own.set(name, begun);
-    const link = await create().catch(async (error) => {
+    const link = await send().catch(async (error) => {
       const isCertain = error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN';
       if (isCertain) {
         this.#own.delete(name);

@@ -63,7 +63,7 @@ export async function exchange<T>(
     return await readAnswer(response, limit, decode);
   } catch (error) {
     if (error instanceof TypeError) throw error; // a bug of ours
-    throw Object.assign(failureOf(error, limit.signal.aborted), { status });
+    throw Object.assign(failureOf(error, limit.signal.aborted), { status }); // what throws it may not know the status
   } finally {
     endLimit();
   }

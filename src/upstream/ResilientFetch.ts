@@ -34,6 +34,7 @@ export interface CallOptions {
 }
 
 export interface ServiceRequest<T> extends CallOptions {
+  /** Whom the call is about, if anybody. */
   readonly taxpayer?: string | undefined;
   readonly endpoint: Endpoint;
   readonly url: string;
