@@ -17,7 +17,7 @@ if (!existsSync(`${repository}/node_modules`)) {
 spawnSync('npm', ['run', '--silent', 'build'], { cwd: repository, stdio: ['ignore', 2, 2] });
 
 const appPort = Number(process.env.APP_PORT ?? 5173);
-const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../dist/main.js', import.meta.url))], {
+const gateway = spawn(process.execPath, [`${repository}/dist/main.js`], {
   env: {
     CACHE_URL: 'memory:',
     // The sandbox may be asked every second, so that the page shows each step at once; a real service may not.

@@ -10,7 +10,7 @@ const silenceLimitMs = 40_000;
 /** A result or, last, why there are no more: the gateway refuses, the connection is lost or silent, or `signal` aborts. */
 interface Received<Data> {
   readonly result?: { readonly data?: Data | null };
-  readonly failure?: Error & { readonly isElsewhere?: boolean };
+  readonly failure?: Error & { readonly isElsewhere?: boolean }; // what answered is probably not a gateway
 }
 
 /** Opens a subscription, by server-sent events, until the gateway ends it. Leaving the loop closes the connection. Throws nothing. */
@@ -24,8 +24,8 @@ export async function* subscribe<Data>(
   const connection = new AbortController();
   const close = () => connection.abort(signal.reason);
   signal.addEventListener('abort', close);
-  const silence = () => connection.abort(new TypeError(`The network was silent for ${silenceLimitMs / 1000} seconds`));
-  let timer = setTimeout(silence, silenceLimitMs);
+  const giveUp = () => connection.abort(new TypeError(`The network was silent for ${silenceLimitMs / 1000} seconds`));
+  let timer = setTimeout(giveUp, silenceLimitMs);
   try {
     signal.throwIfAborted();
     const response = await fetcher(address.href, {
@@ -50,7 +50,7 @@ export async function* subscribe<Data>(
     let text = '';
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       clearTimeout(timer);
-      timer = setTimeout(silence, silenceLimitMs);
+      timer = setTimeout(giveUp, silenceLimitMs);
       const messages = (text + read.value).split(/\n\r?\n/);
       text = messages.pop() ?? '';
       // A comment is a sign of life; `complete` has no data. U+2028 is no line break here, as it is for `.` and `$`.

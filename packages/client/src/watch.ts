@@ -97,11 +97,11 @@ async function* updatesOf<Data, Update extends { readonly status: string }>(
   try {
     while (!ended.aborted) {
       let cause: unknown;
-      const lost = (error: unknown): undefined => {
+      const note = (error: unknown): undefined => {
         if (!isRetryable(error)) throw error;
         cause = error;
       };
-      const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]).catch(lost) : token;
+      const accessToken = typeof token === 'function' ? await Promise.race([token(), aborted]).catch(note) : token;
       if (/[^!-~]/.test(accessToken ?? ''))
         throw new TypeError('token must be ASCII without spaces and line breaks, and so without "Bearer"');
       const received = cause ? [] : subscribe<Data>(address, { query, variables }, accessToken, ended, fetch);
