@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
+import { networkOf } from '../admission/Quota.js';
 import { webSocketHandler } from '../live/webSocketHandler.js';
 import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
@@ -113,7 +114,7 @@ function metricsRoute({ metrics: { registry }, unread, addressOf }: Edge): Route
     async (request, response) => {
       next ??= write();
       writeBody(response, 200, prometheusContentType, await next);
-      unread.holdAnswer(response, addressOf(request));
+      unread.holdAnswer(response, networkOf(addressOf(request)));
     },
   ];
 }
