@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.js';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
-import { heapPart } from '../process/BoundedCache.js';
+import { heapPart } from '../process/memory.js';
 
 /** Most calls to the service, and as many to the decision point, at once. */
 const callsInAll = 256;

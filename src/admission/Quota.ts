@@ -1,5 +1,5 @@
 import type { Caller } from '../auth/caller.js';
-import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
+import { BoundedCache, mostRemembered } from '../process/memory.js';
 import { Load } from './Load.js';
 import { Pace } from './Pace.js';
 import { type Holder, rateLimited } from './Places.js';

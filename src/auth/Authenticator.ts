@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { authUnavailable, tokenRequired, unauthenticated } from '../errors/errors.js';
-import { heapPart } from '../process/BoundedCache.js';
+import { heapPart } from '../process/memory.js';
 import { anyone, type Caller, router } from './caller.js';
 import { developerPolicy } from './developerPolicy.js';
 import { boundTokenRefused, type TokenPolicy, type VerifiedToken, verifyToken } from './verifyToken.js';

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { authUnavailable } from '../errors/errors.js';
 import { fetchJson, NoAnswer } from '../network/exchange.js';
 import { episodes, type Report } from '../observability/episodes.js';
-import { mostRemembered } from '../process/BoundedCache.js';
+import { mostRemembered } from '../process/memory.js';
 import type { Trail } from '../process/Trail.js';
 import type { Surroundings } from '../services.js';
 import type { Profile, TaxpayerScope } from './caller.js';

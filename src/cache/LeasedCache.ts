@@ -1,5 +1,5 @@
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, heldBytes, ownText } from '../process/BoundedCache.js';
+import { BoundedCache, heldBytes, ownText } from '../process/memory.js';
 import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { goOnAlone, StoreError } from '../stores/StoreError.js';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { PemFiles } from '../network/pemFiles.js';
-import { heapPart } from '../process/BoundedCache.js';
 import { type Followed, follow, withoutByteOrderMark } from '../process/files.js';
+import { heapPart } from '../process/memory.js';
 import { ConfigError, codeOf } from '../process/systemErrors.js';
 import { dangersIn, type Facts, factsOf, rules, typingMistakesIn } from './rules.js';
 import { Secret } from './Secret.js';

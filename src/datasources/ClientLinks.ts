@@ -3,7 +3,7 @@ import { stringify as stableStringify } from 'safe-stable-stringify';
 import type { CallQueue } from '../admission/CallQueue.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache, heapPart, heldBytes } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, heldBytes } from '../process/memory.js';
 import { pause } from '../process/pause.js';
 import type { StoreError } from '../stores/StoreError.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';

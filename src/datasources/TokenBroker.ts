@@ -3,7 +3,7 @@ import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Secret } from '../config/Secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
-import { BoundedCache, mostRemembered } from '../process/BoundedCache.js';
+import { BoundedCache, mostRemembered } from '../process/memory.js';
 import { inTime } from '../process/pause.js';
 import { type BudgetEvent, TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
 import { digestOf, type FreshnessRule, freshMsOf, isFinalRecord, unchangedMsOf } from './freshness.js';

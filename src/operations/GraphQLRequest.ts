@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { badInput, GatewayError } from '../errors/errors.js';
-import { ownText } from '../process/BoundedCache.js';
 import { isNestedWithin, isObject, maxMetadataDepth } from '../process/json.js';
+import { ownText } from '../process/memory.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 

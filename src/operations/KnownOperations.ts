@@ -19,7 +19,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { badInput, GatewayError } from '../errors/errors.js';
 import { causesOf } from '../errors/maskError.js';
-import { BoundedCache, heapPart, ownText } from '../process/BoundedCache.js';
+import { BoundedCache, heapPart, ownText } from '../process/memory.js';
 import { executeByApollo } from './executeByApollo.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import type { OperationContext, OperationsOptions } from './Operation.js';

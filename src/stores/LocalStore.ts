@@ -1,4 +1,4 @@
-import { heapPart } from '../process/BoundedCache.js';
+import { heapPart } from '../process/memory.js';
 import { copyOf, Journal, type JournalOptions, type Kept, readJournal } from './journal.js';
 import {
   type Acquired,

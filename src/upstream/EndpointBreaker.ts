@@ -1,5 +1,5 @@
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
+import { BoundedCache } from '../process/memory.js';
 
 /** One call as the breaker sees it. */
 interface BreakerCall {

@@ -1,7 +1,7 @@
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { Config } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
+import { BoundedCache } from '../process/memory.js';
 import { hourMs } from '../stores/Store.js';
 import { goOnAlone } from '../stores/StoreError.js';
 
