@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
+import { text } from '../config/forms.js';
 import { withoutByteOrderMark } from '../process/files.js';
 import { codeOf } from '../process/systemErrors.js';
 import { openEnum } from './fields.js';
@@ -32,7 +33,7 @@ const providersFile = z
         .string()
         .regex(/^[A-Z][A-Z0-9_]*$/, 'must be an enum name such as IRS_TAX_PRO')
         .refine((name) => name !== 'UNRECOGNIZED', 'must not be UNRECOGNIZED, which is always there'),
-      value: z.string().min(1),
+      value: text.min(1),
       description: z.string().min(1),
     }),
   )

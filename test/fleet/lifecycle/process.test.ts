@@ -115,6 +115,7 @@ describe('A configuration that cannot work', () => {
     ],
     ['a name twice', listed(['A', 'x'], ['A', 'y']), /^PROVIDERS_FILE .*must not repeat a name$/],
     ['a value twice', listed(['A', 'x'], ['B', 'x']), /^PROVIDERS_FILE .*must not repeat a value$/],
+    ['a byte that is not UTF-8', listed(['A', '\ufffd']), /^PROVIDERS_FILE \[0\.value\] must be UTF-8/],
   ])('is told in one line for a provider catalogue with %s', (_, content, line) => {
     const file = join(directory, 'providers.json');
     writeFileSync(file, content);
