@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
  */
 const mostPipelined = 4;
 const unanswered = new WeakMap<Socket, number>();
-const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
+export const unansweredOf = (socket: Socket): number => unanswered.get(socket) ?? 0;
 
 /**
  * Most pieces that a body may come in if they have fewer than {@link tinyBytes} bytes on average: Node.js takes hundreds of

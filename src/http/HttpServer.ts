@@ -14,6 +14,7 @@ import {
   maxHeaders,
   pathAndQueryOf,
   stopReading,
+  unansweredOf,
 } from './BoundedRequest.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
@@ -187,8 +188,9 @@ export class HttpServer {
   /** The class of responses, which adds the `safe` headers to each: `setHeader` would cost several times as much. */
   #responseClass(safe: readonly string[]): typeof ServerResponse {
     // A client that is told to close its connection connects again. While the listening socket is being closed, that new
-    // connection might be reset.
-    const isLast = () => this.#draining && this.#closingListener === undefined;
+    // connection might be reset. What was asked on the connection after this request would get no answer.
+    const isLast = ({ socket }: IncomingMessage) =>
+      this.#draining && this.#closingListener === undefined && unansweredOf(socket) < 2;
     return class<Request extends IncomingMessage> extends ServerResponse<Request> {
       /**
        * Supports only what our code uses: no status message, and headers as one flat list of names and values. A header in the
@@ -199,7 +201,7 @@ export class HttpServer {
         if (!all.includes(policyName)) all.push(...closedPolicy);
         const isCutOff = leavesMuchUnread(this.req);
         if (isCutOff) stopReading(this.req);
-        if (isCutOff || isLast()) all.push('connection', 'close');
+        if (isCutOff || isLast(this.req)) all.push('connection', 'close');
         return super.writeHead(status, all);
       }
     };

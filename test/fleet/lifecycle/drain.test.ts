@@ -134,11 +134,12 @@ describe('a gateway that is told to end', () => {
     expect(await gateway.stop()).toBe(0);
   });
 
-  it('answers a request that comes on an idle connection, for a moment after the last new one, and does not wait for those that stay idle or on which nothing was sent', async () => {
+  it('answers requests that come together on an idle connection, for a moment after the last new one, and does not wait for those that stay idle or on which nothing was sent', async () => {
     await start();
     const answersOn = async ({ write, answer }: ReturnType<typeof rawHttp>) => {
-      write('GET /health/live HTTP/1.1', 'host: gateway', '', '');
-      expect(await answer()).toMatchObject({ status: 200 });
+      const lines = ['POST /graphql HTTP/1.1', 'host: gateway', 'content-type: application/json', 'content-length: 24'];
+      write([...lines, '', '{"query":"{__typename}"}'].join('\r\n').repeat(2));
+      expect([await answer(), await answer()]).toMatchObject([{ status: 200 }, { status: 200 }]);
     };
     const kept = [rawHttp(gateway.origin), rawHttp(gateway.origin)] as const;
     for (const connection of kept) await answersOn(connection);
