@@ -81,7 +81,10 @@ export class KnownOperations {
   find(text: string, operationName: string | undefined): KnownOperation {
     const known = this.#kept.get(text) ?? this.#read(text);
     const node = getOperationAST(known.document, operationName);
-    if (!node) throw badRequest('operationName must name one of the operations in the document');
+    if (!node) {
+      const several = 'The document has several operations: set operationName';
+      throw badRequest(operationName ? 'operationName must name one of the operations in the document' : several);
+    }
     let operation = known.operations.get(node);
     if (operation === undefined) {
       operation = operationOf(this.options, this.apollo, known, node, this.#kept.has(text));

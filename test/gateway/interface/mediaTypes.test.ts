@@ -129,7 +129,7 @@ it.each<[string, object, string]>([
   [
     'no name of several',
     { query: 'query A { a: __typename } query B { b: __typename }' },
-    'operations in the document',
+    'several operations: set operationName',
   ],
   [
     'a persisted query',
