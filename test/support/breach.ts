@@ -35,7 +35,7 @@ export function breachIn({ route: { endpoint }, request, body }: Received): Answ
   const isAsAgreed =
     endpoint === 'createClientLink'
       ? /^application\/json *(;|$)/i.test(type) && clientLinkBody.safeParse(JSON.parse(body)).success
-      : version + body === apiVersion;
+      : version === apiVersion && body === '';
   if (isAsAgreed && !request.url?.includes('?')) return undefined;
   return errorAnswer(422, `The interface has no such request: ${type} ${version} ${body}`);
 }
