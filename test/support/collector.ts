@@ -36,6 +36,9 @@ export async function startCollector(status = 200) {
 /** The values of each field of a Protobuf message, by its number: numbers as they are, everything else as bytes. */
 type Fields = Map<number, (bigint | Buffer)[]>;
 
+/** The bytes of a value by its wire type; those of other types begin with their length. */
+const fixedLengths: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
+
 function fieldsOf(message: Buffer): Fields {
   const fields: Fields = new Map();
   let at = 0;
@@ -54,7 +57,7 @@ function fieldsOf(message: Buffer): Fields {
   while (at < message.length) {
     const key = Number(varint());
     const type = key & 7;
-    const value = type === 0 ? varint() : take(type === 1 ? 8 : type === 5 ? 4 : Number(varint()));
+    const value = type === 0 ? varint() : take(fixedLengths[type] ?? Number(varint()));
     fields.set(key >> 3, [...(fields.get(key >> 3) ?? []), value]);
   }
   return fields;
@@ -91,8 +94,9 @@ function attributeOf(message: Buffer): [string, unknown] {
   return [textOf(pair, 1), anyValue(pair.get(2)?.[0] as Buffer)];
 }
 
+/** The value of an attribute: the only field that its message has tells the type. */
 function anyValue(message: Buffer): unknown {
-  const [[field = 0, [value] = []] = []] = fieldsOf(message);
+  const [[field, [value]]] = [...fieldsOf(message)] as [[number, [bigint | Buffer]]];
   if (field === 5) return messagesIn(value as Buffer, 1).map(anyValue);
   if (field === 4) return (value as Buffer).readDoubleLE();
   return typeof value === 'bigint' ? Number(value) : (value as Buffer).toString();
