@@ -39,15 +39,15 @@ export interface Fault {
 }
 
 /** Keeps `send` until the gate is released; gives the function that forgets it. */
-type Hold = (gate: string, send: () => void) => () => void;
+export type Hold = (gate: string, send: () => void) => () => void;
 
 export function answerWithFault(fault: Fault, call: Received, response: ServerResponse, hold: Hold): void {
   const { delayMs = 0, gate, dripMs, cut } = fault;
   const answer = answerOfFault(fault, call);
   const { status, headers, body } = answer;
   if (gate !== undefined) {
-    const letGo = hold(gate, () => sendAnswer(response, answer));
-    response.once('close', letGo);
+    const forget = hold(gate, () => sendAnswer(response, answer));
+    response.once('close', forget);
   } else if (dripMs !== undefined) void drip(response, answer, dripMs);
   else if (cut === 'before') response.socket?.resetAndDestroy();
   else if (cut === 'half') {

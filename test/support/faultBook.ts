@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { ApiEndpoint, Route } from '../../src/sandbox/endpoints.js';
-import type { Fault } from './fault.js';
+import type { Fault, Hold } from './fault.js';
 
 /** When a fault happens. Without `times` it stands until disarmed; with a taxpayer id only for calls that name it. */
 export interface FaultRule {
@@ -15,6 +15,10 @@ export function faultBook() {
   const armed = new Map<number, { readonly rule: FaultRule; left: number }>();
   const releases = new EventEmitter().setMaxListeners(0);
   let lastId = 0;
+  const hold: Hold = (gate, send) => {
+    releases.once(`gate ${gate}`, send);
+    return () => releases.off(`gate ${gate}`, send);
+  };
 
   return {
     /** Arms a fault and gives the id to disarm it by. Of several that match a request the one armed first happens. */
@@ -39,11 +43,7 @@ export function faultBook() {
       return undefined;
     },
 
-    /** Keeps `send` until the gate is released; gives the function that forgets it. */
-    hold(gate: string, send: () => void): () => void {
-      releases.once(`gate ${gate}`, send);
-      return () => releases.off(`gate ${gate}`, send);
-    },
+    hold,
 
     /** Sends the answers held at that gate and gives their number; later ones wait for the next release. */
     release(gate: string) {
