@@ -2,7 +2,7 @@ import { constants, createHmac, generateKeyPairSync, type KeyObject, sign } from
 import { createServer, type ServerResponse } from 'node:http';
 import { serve } from './serve.js';
 
-/** How the key set endpoint answers. */
+/** How the key set endpoint answers: `hold` waits for `release`, `drop` cuts the connection. */
 type ProviderBehaviour = 'ok' | 'hold' | 'drop' | 'error' | 'hang-in-body';
 
 interface IdentityProviderOptions {
@@ -44,19 +44,21 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
   let keys = (options.keys ?? ['RS256']).map(makeKey);
   let behaviour: ProviderBehaviour = 'ok';
   let published: unknown;
+  const keySet = () => published ?? { keys: keys.map(publicJwk) };
   const counts = { jwks: 0 };
   const held: ServerResponse[] = [];
   const server = createServer((_, response) => {
     counts.jwks += 1;
     if (behaviour === 'hold') held.push(response);
-    else answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
+    else answer(response, behaviour, keySet);
   });
   const address = `${await serve(server)}/`;
   const issuer = options.issuer ?? address;
+  const audience = 'taxpayer-gateway';
 
   return {
     issuer,
-    audience: 'taxpayer-gateway',
+    audience,
     jwksUrl: `${address}jwks.json`,
     /** Requests for the key set so far. */
     counts,
@@ -67,7 +69,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
       const now = Math.floor(Date.now() / 1000);
       const payload =
         how.payload ??
-        json({ iss: issuer, aud: this.audience, sub: 'ada', iat: now, exp: now + (how.expiresIn ?? 300), ...claims });
+        json({ iss: issuer, aud: audience, sub: 'ada', iat: now, exp: now + (how.expiresIn ?? 300), ...claims });
       const kid = how.kid === undefined ? key.kid : (how.kid ?? undefined);
       const signed = [json({ alg, kid, typ: 'JWT', ...how.header }), payload].map(base64url).join('.');
       return `${signed}.${signatureOf(signed, alg, how.key ?? (alg.startsWith('HS') ? '' : key.privateKey))}`;
@@ -95,12 +97,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     /** Answers the requests held so far, and all later ones. */
     release() {
       behaviour = 'ok';
-      for (const response of held.splice(0)) answer(response, 'ok', () => published ?? { keys: keys.map(publicJwk) });
-    },
-
-    /** Cuts the connection of every request. */
-    outage(on: boolean) {
-      behaviour = on ? 'drop' : 'ok';
+      for (const response of held.splice(0)) answer(response, 'ok', keySet);
     },
   };
 }

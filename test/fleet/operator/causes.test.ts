@@ -142,7 +142,7 @@ it('What the store did is said with its cause: a Redis that is full; and when it
 itMostlyWaits('What a key set did is said with its issuer and cause, once', async () => {
   const provider = await startIdentityProvider();
   const failing = await startIdentityProvider();
-  failing.outage(true);
+  failing.behave('drop');
   const { logs, query } = await started({
     AUTH_MODE: 'jwt',
     AUTH_JWKS_URL: `${provider.jwksUrl},${failing.jwksUrl}`,
@@ -154,7 +154,7 @@ itMostlyWaits('What a key set did is said with its issuer and cause, once', asyn
   });
   const token = { authorization: `Bearer ${await failing.token({})}` };
   expect(codesOf(await query('{ __typename }', {}, token))).toEqual(['AUTH_UNAVAILABLE']);
-  failing.outage(false);
+  failing.behave('ok');
   const over = await lineWith(logs, 'the key set can be read again');
   expect(over).toMatchObject({ issuer: failing.issuer, count: expect.any(Number) });
   expect(linesWith(logs, {}).filter(({ msg }) => /key set/.test(String(msg)))).toHaveLength(2);

@@ -245,7 +245,7 @@ describe('The key set', () => {
 
   it('that was never read lets nobody in, and says so to callers and probes; then it does', async () => {
     const late = await providerWith();
-    late.outage(true);
+    late.behave('drop');
     const one = await gatewayFor([late]);
     expect(await readyStatus(one)).toBe(503);
     expect(await outcomeOf(late.token(), one)).toBe(
@@ -255,7 +255,7 @@ describe('The key set', () => {
     const asked = late.counts.jwks;
     for (let n = 0; n < 9; n += 1) await outcomeOf(late.token(), one);
     expect(late.counts.jwks - asked).toBeLessThan(9); // once a second
-    late.outage(false);
+    late.behave('ok');
     await until(async () => (await outcomeOf(late.token(), one)) === 'accepted');
     expect(await readyStatus(one)).toBe(200);
   });
@@ -313,13 +313,13 @@ describe('The key set', () => {
     const one = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
     const token = `Bearer ${await own.token()}`;
     expect(await outcome(token, one)).toBe('accepted');
-    own.outage(true);
+    own.behave('drop');
     pass(59_000);
     expect([await outcome(token, one), await readyStatus(one)]).toEqual(['accepted', 200]);
     pass(1_000);
     expect(await outcome(token, one)).toMatch(/^AUTH_UNAVAILABLE/);
     expect(await readyStatus(one)).toBe(503);
-    own.outage(false);
+    own.behave('ok');
     await until(async () => (await outcome(token, one)) === 'accepted');
     expect(await readyStatus(one)).toBe(200);
   });

@@ -144,7 +144,7 @@ describe('the request id of an error', () => {
     '%s leads to a log line with caller and cause, on every transport, which metrics and trace agree with',
     async (code, scene) => {
       const [provider, collector] = [await startTrustedProvider(), await startCollector()];
-      if (scene.before === 'no keys') provider.outage(true);
+      if (scene.before === 'no keys') provider.behave('drop');
       const gateway = await startTestGateway({
         ...provider.env,
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,

@@ -87,7 +87,7 @@ describe('server-sent events', () => {
 describe('a caller of an event stream', () => {
   it('is rejected with the whole answer of plain HTTP', async () => {
     const unread = await startTrustedProvider();
-    unread.outage(true);
+    unread.behave('drop');
     const cut = await startTestGateway(unread.env);
     const headers = { 'x-request-id': 'the-same', accept: '*/*' };
     const refusals: readonly [TestGateway, number, Texts][] = [
