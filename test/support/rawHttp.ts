@@ -81,17 +81,17 @@ export function rawHttp(origin: string) {
   const socket = connect(Number(port), hostname);
   let text = '';
   let isOver = false;
-  let changed = () => {};
-  const change = () => changed();
+  /** Ends the present wait for more of the answer. */
+  let wake = () => {};
   socket.on('error', () => {}); // tests look at the close instead
   atEnd(() => socket.destroy());
   socket.setEncoding('latin1').on('data', (chunk) => {
     text += chunk;
-    change();
+    wake();
   });
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve())).then(() => {
     isOver = true;
-    change();
+    wake();
   });
   return {
     socket,
@@ -107,7 +107,7 @@ export function rawHttp(origin: string) {
         }
         if (isOver) return undefined;
         await new Promise<void>((resolve) => {
-          changed = resolve;
+          wake = resolve;
         });
       }
     },
@@ -125,8 +125,8 @@ function parse(text: string): { readonly answer: RawHttpAnswer; readonly length:
   const rest = text.slice(endOfHead + 4);
   const length = Number(headers.get('content-length') ?? 0);
   const isChunked = headers.get('transfer-encoding') === 'chunked';
-  const read = isChunked ? dechunked(rest) : rest.length < length ? undefined : { body: rest.slice(0, length), length };
-  if (read === undefined) return undefined;
+  const read = isChunked ? dechunked(rest) : { body: rest.slice(0, length), length };
+  if (read === undefined || rest.length < read.length) return undefined;
   const status = Number(statusLine.split(' ')[1]);
   return { answer: { status, headers, body: read.body }, length: endOfHead + 4 + read.length };
 }
