@@ -61,15 +61,14 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
       this.send({ type: 'subscribe', id, payload });
     },
     /** The first message, already received or to come, of this type and id, or for which `wanted` is true. */
-    message: (wanted: string | ((message: RawMessage) => boolean), ofId?: string) => {
+    async message(wanted: string | ((message: RawMessage) => boolean), ofId?: string): Promise<RawMessage> {
       const want =
         typeof wanted === 'string' ? ({ type, id }: RawMessage) => type === wanted && (ofId ?? id) === id : wanted;
       const before = received.find(want);
-      return before
-        ? Promise.resolve(before)
-        : new Promise<RawMessage>((found) => {
-            waiting.push({ want, found });
-          });
+      if (before) return before;
+      return new Promise((found) => {
+        waiting.push({ want, found });
+      });
     },
     /** The first message about the operation of this id. */
     answerTo(id: string) {
