@@ -1,13 +1,14 @@
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { atEnd } from './atEnd.js';
 import { until } from './until.js';
 
 export type Program = ReturnType<typeof startProgram>;
 
 /**
- * Starts a program, which is killed at the end of the test; in a process group of its own (`detached`), with all that it has
- * started. `exited` is its exit code, once all of its output is there.
+ * Starts a program and kills it at the end of the test. With `detached`, signals go to all processes that it has started, too.
+ * `exited` is its exit code, once all of its output is there.
  */
 export function startProgram(command: string, args: readonly string[], options: SpawnOptions = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
@@ -27,7 +28,8 @@ export function startProgram(command: string, args: readonly string[], options: 
     await exited;
   };
   atEnd(kill);
-  const whenRunning = (check: () => Promise<boolean> | boolean) =>
+  /** Waits until `check` is true. @throws when the program ends before */
+  const untilOrEnded = (check: () => Promise<boolean> | boolean) =>
     until(() => {
       if (isOver()) throw new Error(`${command} ended: ${text}`);
       return check();
@@ -37,17 +39,19 @@ export function startProgram(command: string, args: readonly string[], options: 
     pid,
     /** Everything written to standard output and standard error so far. */
     output: () => text,
+    /** The most memory that the process has had. */
+    peakKiB: () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
     exited,
     signal,
     kill,
     /** What the group of `pattern` matches, once that is printed. @throws when the program ends before */
     async printed(pattern: RegExp) {
-      await whenRunning(() => pattern.test(text));
+      await untilOrEnded(() => pattern.test(text));
       return pattern.exec(text)?.[1] ?? '';
     },
     /** Resolves when a GET of `url` is answered with success. @throws when the program ends before */
     answers: (url: string) =>
-      whenRunning(() =>
+      untilOrEnded(() =>
         fetch(url).then(
           ({ ok }) => ok,
           () => false,
