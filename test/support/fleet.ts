@@ -10,11 +10,13 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { startAgents } from '../../src/network/agents.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
+import type { SandboxTaxpayer } from '../../src/sandbox/state.js';
 import { atEnd } from './atEnd.js';
 import { environmentFor } from './gateway.js';
 import { real, replacePlatform, restorePlatform } from './platform.js';
 import { startSandbox } from './sandbox.js';
 import { SharedStore } from './stores/SharedStore.js';
+import { times } from './times.js';
 
 export type Fleet = Awaited<ReturnType<typeof startFleet>>;
 
@@ -37,7 +39,11 @@ export interface FleetOptions {
   readonly aheadMs?: readonly number[];
 }
 
-type Clocks = Readonly<Record<'now' | 'monotonicNow', () => number>> & { readonly random?: () => number };
+interface Clocks {
+  readonly now: () => number;
+  readonly monotonicNow: () => number;
+  readonly random?: () => number;
+}
 
 /** The clocks of the member or the store that is at work. The sandbox and the test have the platform's. */
 const clocks = new AsyncLocalStorage<Clocks | undefined>();
@@ -61,8 +67,8 @@ export async function startFleet({
   let correctedMs = 0;
   const now = () => clock;
   // Real time passes a thousandth as fast: enough to tell what came first.
-  const monotonic = () => clock + real.monotonicNow() / 1000;
-  const shared = on({ now, monotonicNow: monotonic }, new SharedStore());
+  const monotonicNow = () => clock + real.monotonicNow() / 1000;
+  const shared = on({ now, monotonicNow }, new SharedStore());
   const upstream = { baseUrl: sandbox.url, clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -78,10 +84,10 @@ export async function startFleet({
     budgetWatchShare,
   };
 
-  const wired = Array.from({ length: size }, (_, n) => {
+  const members = times(size, (n) => {
     const own: Clocks = {
       now: () => clock + correctedMs + (aheadMs[n] ?? 0),
-      monotonicNow: monotonic,
+      monotonicNow,
       random: () => 0,
     };
     const events: TokenEvent[] = [];
@@ -109,26 +115,26 @@ export async function startFleet({
   });
 
   atEnd(() => {
-    for (const member of wired) member.stop();
+    for (const member of members) member.stop();
   });
-  const [one, two] = wired as [(typeof wired)[number], (typeof wired)[number]];
-  const addTaxpayers = (count: number, props?: Parameters<typeof sandbox.addTaxpayer>[0]) =>
+  const [one, two] = members as [(typeof members)[number], (typeof members)[number]];
+  const addTaxpayers = (count: number, props?: Partial<SandboxTaxpayer>) =>
     sandbox.addTaxpayers(count, props).map((id) => identifiers.taxpayerId(id));
   return {
     sandbox,
-    members: wired,
+    members,
     one,
-    /** Where there are several. */
+    /** Only there if `size` is more than 1. */
     two,
     ids: identifiers,
     addTaxpayers,
-    addTaxpayer: (props?: Parameters<typeof addTaxpayers>[1]) => addTaxpayers(1, props)[0] as TaxpayerId,
+    addTaxpayer: (props?: Partial<SandboxTaxpayer>) => addTaxpayers(1, props)[0] as TaxpayerId,
     /** A job that does not end by itself. */
     addJob: (taxpayerId: TaxpayerId) => identifiers.jobId(sandbox.addJob({ taxpayerId, durationMs: Infinity }).jobId),
     /** Epoch milliseconds, by the clock of the fleet. */
     now,
     /** By which leases and ages are told. */
-    monotonicNow: monotonic,
+    monotonicNow,
     /** Lets time pass for every member and the store. */
     advance: (ms: number) => {
       clock += ms;
