@@ -1,3 +1,4 @@
+import { times } from '../support/times.js';
 import type { Auditor } from './Auditor.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, ServiceFault } from './plan.js';
@@ -57,7 +58,7 @@ export class SimulatedService {
     private readonly plan: Plan,
     private readonly auditor: Auditor,
   ) {
-    this.taxpayers = Array.from({ length: plan.taxpayers }, (_, n) => ({ id: `taxpayer-${n}`, token: 0, change: 0 }));
+    this.taxpayers = times(plan.taxpayers, (n) => ({ id: `taxpayer-${n}`, token: 0, change: 0 }));
     this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
   }
 

@@ -1,4 +1,5 @@
 import { seeded } from '../support/seeded.js';
+import { times } from '../support/times.js';
 
 /** One event of a simulation; `at` is in milliseconds since its begin. The plan and its seed decide everything else. */
 export type Step = { readonly at: number } & (
@@ -66,7 +67,7 @@ export function planOf(seed: number): Plan {
   const trouble = troubleOf(chance);
   const isCrowded = chance(trouble.budget ? 0.6 : 0.06);
   const taxpayers = isCrowded ? pick(8, 24) : pick(1, 3);
-  const jobs = Array.from({ length: pick(1, 2) }, () => ({
+  const jobs = times(pick(1, 2), () => ({
     taxpayer: pick(0, taxpayers - 1),
     endsAt: pick(0, lastsMs),
   }));
@@ -163,7 +164,7 @@ export function planOf(seed: number): Plan {
   });
   const conditions = {
     budgetPerHour: trouble.budget ? oneOf([3, 8, 20, 40]) : 0,
-    clocks: Array.from({ length: nodes }, () =>
+    clocks: times(nodes, () =>
       chance(0.5) ? { aheadMs: 0, rate: 1 } : { aheadMs: pick(-400, 400), rate: 1 + pick(-3, 3) / 10_000 },
     ),
     slowestMs: oneOf([20, 200, 1500, 4500]),

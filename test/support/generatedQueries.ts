@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, type GraphQLField, type GraphQLObjectType, getNamedType, isObjectType } from 'graphql';
 import { seeded } from './seeded.js';
+import { times } from './times.js';
 
 /** What argument values are drawn from, as JSON, by the name of the argument: mostly what fits. */
 export type Values = Readonly<
@@ -46,9 +47,7 @@ export class QueryGenerator {
     const all = Object.values(type.getFields()).filter(({ name }) => name !== '_service');
     const leaves = all.filter((field) => !isObjectType(getNamedType(field.type)));
     const fields = depth < deepest || leaves.length === 0 ? all : leaves;
-    const parts = Array.from({ length: 1 + Math.floor(this.#random() * 4) }, () =>
-      this.#field(this.#pick(fields), depth),
-    );
+    const parts = times(1 + Math.floor(this.#random() * 4), () => this.#field(this.#pick(fields), depth));
     if (this.#chance(0.2)) parts.push('__typename');
     if (this.#chance(0.005)) parts.push('noSuchField');
     if (depth < deepest && this.#chance(0.15)) parts.push(`... ${this.#condition(type, depth)}`);

@@ -6,6 +6,7 @@ import { freePort } from './freePort.js';
 import { startProgram } from './program.js';
 import { run } from './run.js';
 import { scratch } from './scratch.js';
+import { times } from './times.js';
 import { until } from './until.js';
 
 export type TestRedis = Awaited<ReturnType<typeof startRedis>>;
@@ -104,7 +105,7 @@ export async function startRedisSentinel({ replicas: count = 1, args = [] as rea
   const directory = scratch();
   const master = await startRedis({ args });
   const following = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0', ...args];
-  const replicas = await Promise.all(Array.from({ length: count }, () => startRedis({ args: following })));
+  const replicas = await Promise.all(times(count, () => startRedis({ args: following })));
   const port = await freePort();
   const file = join(directory, 'sentinel.conf');
   const lines = [

@@ -9,6 +9,7 @@ import { breachIn } from './breach.js';
 import { answerWithFault, marked } from './fault.js';
 import { faultBook } from './faultBook.js';
 import { requestLog } from './requestLog.js';
+import { times } from './times.js';
 
 export interface SandboxOptions extends Omit<shipped.SandboxOptions, 'intercept'> {
   /** Whether requests are kept for assertions, or only counted. Default true. */
@@ -64,7 +65,7 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
     addTaxpayer: state.addTaxpayer,
     /** Adds that many alike, each with an id and a token of its own, and gives the ids. */
     addTaxpayers: (count: number, props: Partial<SandboxTaxpayer> = {}) =>
-      Array.from({ length: count }, () => state.addTaxpayer(props).id),
+      times(count, () => state.addTaxpayer(props).id),
     updateTaxpayer,
     rotateToken,
     rotateAllTokens: () => [...state.taxpayers.keys()].forEach(rotateToken),

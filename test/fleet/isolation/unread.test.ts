@@ -17,13 +17,14 @@ import { rawRequest } from '../../support/rawHttp.js';
 import { rawSocket } from '../../support/rawSocket.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 /** A job whose status fills more than the system's buffers take: 60 times its name, here of 100 kB. */
 const addLargeJob = (gateway: Pick<TestGateway, 'sandbox'>, nameLength = 100_000) =>
   addJob(gateway, { name: 'x'.repeat(nameLength) });
 
-const names = Array.from({ length: 60 }, (_, n) => `a${n}: name`).join(' ');
+const names = times(60, (n) => `a${n}: name`).join(' ');
 const variables = '($taxpayerId: ID!, $jobId: ID!)';
 const job = '(taxpayerId: $taxpayerId, jobId: $jobId)';
 const readLarge = `query ${variables} { refreshJob${job} { ${names} } }`;

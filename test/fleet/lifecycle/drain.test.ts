@@ -16,6 +16,7 @@ import {
 import { rawHttp } from '../../support/rawHttp.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { scratch } from '../../support/scratch.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const sandbox = await startSandbox();
@@ -83,7 +84,7 @@ it.each([
         }
       };
       // So few that none of them is late on a busy machine: an idle connection is closed after three seconds.
-      clients = Array.from({ length: 20 }, keepAsking);
+      clients = times(20, keepAsking);
     });
     const answeredBefore = outcomes.length;
     expect(await gateway.stop()).toBe(0);

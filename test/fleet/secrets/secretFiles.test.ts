@@ -8,12 +8,13 @@ import { untilEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { recordedLog } from '../../support/recordedLog.js';
 import { scratch } from '../../support/scratch.js';
+import { times } from '../../support/times.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
 const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', AUTH_MODE: 'disabled' };
 /** As long as it takes to be looked at in the middle more than once. */
-const pieces = Array.from({ length: 60 }, (_, n) => `piece-${n} `);
+const pieces = times(60, (n) => `piece-${n} `);
 const pauseMs = 50;
 const secret = `${pieces.join('')}end`;
 

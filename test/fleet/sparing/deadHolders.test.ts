@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
+import { times } from '../../support/times.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -30,7 +31,7 @@ describe('processes over one Redis', () => {
   /** Asks the other processes in turn `waiters` times. */
   const ask = (variables: object) =>
     Promise.all(
-      Array.from({ length: waiters }, async (_, n) => {
+      times(waiters, async (n) => {
         const { data, errors } = await postQuery<object>(others[n % 2]?.origin ?? '', tokenQuery, variables);
         expect(errors).toBeUndefined();
         expect(Object.values(data ?? {})).not.toContain(null);

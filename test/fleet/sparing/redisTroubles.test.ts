@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Environment, metric, startTestGateway, type TestGateway, whenMetric } from '../../support/gateway.js';
 import { startRedis } from '../../support/redis.js';
 import { startSandbox } from '../../support/sandbox.js';
+import { times } from '../../support/times.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
@@ -296,7 +297,7 @@ scene('Tries that wait for one creation look at its record together', async ({ s
   sandbox.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
   const first = create(one, 'key');
   await sandbox.whenCalled('createClientLink', 1);
-  const others = Array.from({ length: 50 }, () => create(two, 'key'));
+  const others = times(50, () => create(two, 'key'));
   await delay(1000);
   sandbox.release('slow');
   const link = (await first).replace('created ', '');

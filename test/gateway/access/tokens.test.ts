@@ -8,6 +8,7 @@ import {
   startIdentityProvider,
   strangeKey,
 } from '../../support/identityProvider.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 // `hostile/attacks` has the tokens that must never let anybody in. Here: which do, how each refusal reads, and for how long.
@@ -207,7 +208,7 @@ describe('The key set', () => {
       expect(await outcomeOf(token, one)).toMatch(/^UNAUTHENTICATED/);
     }
     expect(own.counts.jwks).toBe(asked);
-    const made = Array.from({ length: 100 }, (_, n) => outcomeOf(own.token({}, { kid: `made-up-${n}` }), one));
+    const made = times(100, (n) => outcomeOf(own.token({}, { kid: `made-up-${n}` }), one));
     expect(new Set(await Promise.all(made)).size).toBe(1);
     expect(own.counts.jwks).toBe(asked + 1);
     // Nothing changed: what is known is not verified again.

@@ -1,4 +1,5 @@
 import { startTestGateway } from '../../support/gateway.js';
+import { times } from '../../support/times.js';
 
 // Without introspection no answer may tell what the schema holds: a list of words must not find the names in it.
 
@@ -89,7 +90,7 @@ test('limits, and variables without a value, are named all the same: they tell n
   const query = 'query ($v: ID!) { taxpayer(id: $v) { id } }';
   const told = [...(await errorsOf(query)), ...(await errorsOf(query, { v: null }))].map(({ message }) => message);
   expect(told).toEqual(['Variable v is missing: expected ID!', 'Variable v must not be null: expected ID!']);
-  const aliases = Array.from({ length: 61 }, (_, n) => `a${n}: nonsense`).join(' ');
+  const aliases = times(61, (n) => `a${n}: nonsense`).join(' ');
   const messages = (await errorsOf(`{ ${aliases} }`)).map(({ message }) => message);
   expect(messages).toContain('The document must have at most 60 aliases (MAX_ALIASES)');
   expect(messages.join()).not.toContain('nonsense');

@@ -1,11 +1,12 @@
 import { startTestGateway, type Texts } from '../../support/gateway.js';
+import { times } from '../../support/times.js';
 
 const levels = 20_000; // far more than any stack has room for
 const around = (open: string, inner: string, close: string, times = levels) =>
   open.repeat(times) + inner + close.repeat(times);
 const create = (metadata: string) => `mutation { createClientLink(input: { metadata: ${metadata} }) { replayed } }`;
 const chain = (end: string) =>
-  Array.from({ length: 9000 }, (_, n) => `fragment F${n} on Query { ...F${n + 1} }`).join(' ') +
+  times(9000, (n) => `fragment F${n} on Query { ...F${n + 1} }`).join(' ') +
   `fragment F9000 on Query { ${end} } { ...F0 }`;
 
 const documents: Texts = {

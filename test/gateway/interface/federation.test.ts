@@ -1,4 +1,5 @@
 import { startTestGateway } from '../../support/gateway.js';
+import { times } from '../../support/times.js';
 
 const entities = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) {
@@ -34,7 +35,7 @@ describe('as a subgraph', () => {
       ...jobs.map(({ taxpayerId, jobId }) => ({ __typename: 'RefreshJob', taxpayerId, jobId, jobStatus: 'COMPLETED' })),
     ];
     // A router may send more than the key, for fields that another subgraph requires.
-    const representations = Array.from({ length: 50 }, (_, n) => found[n % 9]);
+    const representations = times(50, (n) => found[n % 9]);
     const { data, errors } = await gateway.query<{ _entities: unknown[] }>(entities, { representations });
     expect([data?._entities, errors]).toEqual([representations, undefined]);
     for (const [n, id] of ids.entries()) {

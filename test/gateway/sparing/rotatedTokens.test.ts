@@ -1,5 +1,6 @@
 import { type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway } from '../../support/gateway.js';
+import { times } from '../../support/times.js';
 
 /** After a refused new token, none is fetched for this long. */
 const coolDownMs = 60_000;
@@ -19,7 +20,7 @@ describe('a token that the service no longer takes', () => {
 
   it('is fetched again exactly once for 200 concurrent jobs of four members', async () => {
     const { sandbox, id, newJob, members, member, calls } = await scene(4);
-    const jobs = Array.from({ length: 200 }, newJob);
+    const jobs = times(200, newJob);
     await Promise.all(members.map(({ broker }) => broker.record(id)));
     expect(calls()).toBe(1);
     sandbox.rotateToken(id);

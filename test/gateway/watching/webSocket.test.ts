@@ -10,6 +10,7 @@ import { quickPolls, startTestGateway, startTrustedProvider, whenMetric } from '
 import { addJob, update, watchJob } from '../../support/liveJob.js';
 import { clientFrame } from '../../support/rawHttp.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const watching = (variables: object) => ({ query: watchJob, variables });
@@ -76,7 +77,7 @@ describe('subscriptions over WebSocket', () => {
     ['a message of the server', (socket: RawSocket) => socket.send({ type: 'connection_ack' }), 4400],
     [
       'a message in very many fragments',
-      ({ socket }: RawSocket) => Array.from({ length: 300 }, () => socket.send('x', { fin: false })),
+      ({ socket }: RawSocket) => times(300, () => socket.send('x', { fin: false })),
       1008,
     ],
     [
@@ -159,7 +160,7 @@ describe('a full or stopping gateway', () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
     const { sandbox } = gateway;
     const job = addJob(gateway);
-    const sockets = Array.from({ length: 4 }, () => initSocket(gateway));
+    const sockets = times(4, () => initSocket(gateway));
     const [idle, watcher, asking, waiting] = (await Promise.all(sockets)) as [
       RawSocket,
       RawSocket,

@@ -1,19 +1,21 @@
+import { times } from '../../../support/times.js';
 import { type Attack, post, type Scene, unread } from './Attack.js';
 
 const invalid = { status: 400, code: 'GRAPHQL_VALIDATION_FAILED' } as const;
 const badInput = { status: 400, code: 'BAD_USER_INPUT' } as const;
 
+/** That many texts, such as fields or fragments. */
+const repeated = (count: number, text: (index: number) => string) => times(count, text).join(' ');
+
 /** How much: documents and variables that cost more than they should. */
 export async function documentAttacks({ token, own }: Scene): Promise<Attack[]> {
   const authorization = `Bearer ${await token()}`;
-  const times = (count: number, text: (index: number) => string) =>
-    Array.from({ length: count }, (_, i) => text(i)).join(' ');
   const bomb = (levels: number, selection: string, inner: string) =>
-    `{ ...F0 } ${times(levels, (i) => `fragment F${i} on Query { ${selection.replaceAll('NEXT', `F${i + 1}`)} }`)} fragment F${levels} on Query { ${inner} }`;
+    `{ ...F0 } ${repeated(levels, (i) => `fragment F${i} on Query { ${selection.replaceAll('NEXT', `F${i + 1}`)} }`)} fragment F${levels} on Query { ${inner} }`;
   const documents: Readonly<Record<string, string>> = {
     'fields nested 100 deep': `{ taxpayer(id: "${own}") ${'{ token { taxpayer '.repeat(50)} { id } ${'} }'.repeat(50)} }`,
     'fields nested 900 deep': `${'{ a '.repeat(900)}${'}'.repeat(900)}`,
-    '61 aliases': `{ ${times(61, (i) => `a${i}: __typename`)} }`,
+    '61 aliases': `{ ${repeated(61, (i) => `a${i}: __typename`)} }`,
     'aliases hidden in a spread bomb': bomb(12, '...NEXT ...NEXT', 'a: __typename b: __typename'),
     'root fields hidden in a spread bomb': bomb(20, '...NEXT ... on Query { ...NEXT }', '__typename'),
     'directives hidden in a spread bomb': bomb(8, '...NEXT @include(if: true) ...NEXT @skip(if: false)', '__typename'),
