@@ -50,39 +50,38 @@ export class QueryGenerator {
     const parts = times(1 + Math.floor(this.#random() * 4), () => this.#field(this.#pick(fields), depth));
     if (this.#chance(0.2)) parts.push('__typename');
     if (this.#chance(0.005)) parts.push('noSuchField');
-    if (depth < deepest && this.#chance(0.15)) parts.push(`... ${this.#condition(type, depth)}`);
+    if (depth < deepest && this.#chance(0.15)) parts.push(`... ${this.#onType(type, depth)}`);
     if (depth < deepest && this.#chance(0.1)) {
-      const name = `F${this.#fragments.length}`;
-      const place = this.#fragments.push('') - 1;
-      this.#fragments[place] = `fragment ${name} ${this.#condition(type, depth)}`;
-      parts.push(`...${name}${this.#directive()}`);
+      const n = this.#fragments.push('') - 1; // keeps its number: a fragment within it gets the next
+      this.#fragments[n] = `fragment F${n} ${this.#onType(type, depth)}`;
+      parts.push(`...F${n}${this.#directive()}`);
     }
     return `{ ${parts.join(' ')} }`;
   }
 
-  #condition(type: GraphQLObjectType, depth: number): string {
+  #onType(type: GraphQLObjectType, depth: number): string {
     return `on ${type.name} ${this.#selection(type, depth + 1)}`;
   }
 
   #field({ name, args, type }: GraphQLField<unknown, unknown>, depth: number): string {
     const asked = args.filter((argument) => String(argument.type).endsWith('!') || this.#chance(0.2));
     const given = asked.map((argument) => `${argument.name}: ${this.#value(argument.name, String(argument.type))}`);
-    // Fields of one name with other arguments need names of their own; one in a hundred does without.
-    const isApart = args.length > 0 && this.#chance(0.99);
-    const alias = isApart
-      ? `f${this.#count++}: `
-      : this.#chance(0.2)
-        ? `${name}${Math.floor(this.#random() * 3)}: `
-        : '';
+    const alias = this.#alias(name, args.length > 0);
     const named = getNamedType(type);
     const within = name === '_entities' ? this.#entities() : isObjectType(named) && this.#selection(named, depth + 1);
     const list = given.length > 0 ? `(${given.join(', ')})` : '';
     return `${alias}${name}${list}${this.#directive()}${within ? ` ${within}` : ''}`;
   }
 
+  /** Fields of one name with other arguments need names of their own; one in a hundred does without. */
+  #alias(name: string, hasArguments: boolean): string {
+    if (hasArguments && this.#chance(0.99)) return `f${this.#count++}: `;
+    return this.#chance(0.2) ? `${name}${Math.floor(this.#random() * 3)}: ` : '';
+  }
+
   #entities(): string {
     const types = ['Taxpayer', 'TaxpayerToken', 'RefreshJob'].map((name) => schema.getType(name) as GraphQLObjectType);
-    return `{ __typename ${types.map((type) => `... ${this.#condition(type, deepest - 2)}`).join(' ')} }`;
+    return `{ __typename ${types.map((type) => `... ${this.#onType(type, deepest - 2)}`).join(' ')} }`;
   }
 
   #value(name: string, type: string): string {
