@@ -18,6 +18,7 @@ export const transports = {
   multipart: (gateway, body) => textOf(gateway, body, 'multipart/mixed;subscriptionSpec=1.0', '/graphql'),
 } satisfies Readonly<Record<string, SendBody>>;
 
-async function textOf(...[{ origin }, body, accept, path]: [...Parameters<SendBody>, string, string]) {
-  return (await post(`${origin}${path}`, body, { accept })).text();
+async function textOf({ origin }: Pick<TestGateway, 'origin'>, body: string, accept: string, path: string) {
+  const response = await post(`${origin}${path}`, body, { accept });
+  return response.text();
 }
