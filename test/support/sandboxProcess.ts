@@ -1,11 +1,10 @@
 // The sandbox of the tests as a process of its own, for benchmarks: its only argument has the options as JSON. Prints one line of
 // JSON when it is ready. `POST <controlUrl>/<method>` calls a method of it with the arguments in the JSON body.
 
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { startSandbox } from './sandbox.js';
+import { serve } from './serve.js';
 
 const { taxpayers = 0, latencyMs = 0, ...options } = JSON.parse(process.argv[2] ?? '{}');
 const sandbox = await startSandbox({ ...options, keepsRequests: false });
@@ -20,6 +19,5 @@ const server = createServer(async (request, response) => {
     response.writeHead(400).end(String(error));
   }
 });
-await once(server.listen(0, '127.0.0.1'), 'listening');
-const controlUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const controlUrl = await serve(server);
 process.stdout.write(`${JSON.stringify({ url: sandbox.url, controlUrl, taxpayerIds })}\n`);
