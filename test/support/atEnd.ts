@@ -30,7 +30,7 @@ if ('afterAll' in globalThis) {
   });
   afterAll(() => callAll(ofFile));
 } else {
-  // In a benchmark there are no hooks. What takes time is begun all the same.
+  // A benchmark has no hooks. A process that ends waits for nothing: what takes time is only begun.
   process.once('exit', () => {
     for (const end of ofFile.reverse()) end();
   });

@@ -161,12 +161,16 @@ export async function metric({ origin }: { readonly origin: string }, beginning:
 }
 
 /** Resolves when {@link metric} is `value`. */
-export const whenMetric = (gateway: { readonly origin: string }, line: string, value: number, timeoutMs?: number) =>
-  until(async () => (await metric(gateway, line)) === value, timeoutMs);
+export const whenMetric = (
+  gateway: { readonly origin: string },
+  beginning: string,
+  value: number,
+  timeoutMs?: number,
+) => until(async () => (await metric(gateway, beginning)) === value, timeoutMs);
 
 export type GatewayProcess = Awaited<ReturnType<typeof spawnGateway>>;
 
-/** The built gateway. */
+/** The file that starts the built gateway. */
 export const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** The built gateway as a process of its own, with only `env` and PATH. Resolves when it is ready, rejects when it exits. */
