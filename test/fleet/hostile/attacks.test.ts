@@ -6,7 +6,7 @@ import {
   type TrustedProvider,
 } from '../../support/gateway.js';
 import { type Sandbox, startSandbox } from '../../support/sandbox.js';
-import { type Attack, codesOf, launch, post, type RawAnswer, type Scene } from './attacks/Attack.js';
+import { type Attack, codesOf, launch, type RawAnswer, type Scene, withDocument } from './attacks/Attack.js';
 import { documentAttacks, transportAttacks } from './attacks/shapes.js';
 import { tokenAttacks } from './attacks/tokens.js';
 
@@ -56,7 +56,7 @@ describe('hostile requests', () => {
     const attacks = await Promise.all(Object.values(tables).map((table) => table(scene)));
     expect(attacks.flat().length).toBeGreaterThan(100);
     const query = `{ taxpayerToken(taxpayerId: "${scene.own}") { status } }`;
-    const answer = await launch(gateway.origin, { ...honest, ...post(`Bearer ${await scene.token()}`, query) });
+    const answer = await launch(gateway.origin, { ...honest, ...withDocument(`Bearer ${await scene.token()}`, query) });
     expect(answer).toMatchObject({ status: 200 });
     expect(JSON.parse(answer.text)).toMatchObject({ data: { taxpayerToken: { status: expect.any(String) } } });
   });
@@ -88,7 +88,7 @@ describe('hostile requests', () => {
   test('no answer suggests names, and none carries the software’s', async () => {
     const answer = await launch(gateway.origin, {
       ...honest,
-      ...post(`Bearer ${await scene.token()}`, '{ taxpayerTokn(taxpayerId: "x") { nam } }'),
+      ...withDocument(`Bearer ${await scene.token()}`, '{ taxpayerTokn(taxpayerId: "x") { nam } }'),
     });
     expect(answer.text).toContain('The document does not fit the schema');
     expect(answer.text).not.toContain('taxpayerToken');

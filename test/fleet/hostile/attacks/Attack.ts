@@ -57,12 +57,9 @@ export async function launch(origin: string, attack: Attack): Promise<RawAnswer>
 /** Refused before anything of GraphQL is read. */
 export const unread = (status: number) => ({ status, code: undefined });
 
-/** A POST of a document as JSON. */
-export function post(authorization: string, query: string, variables: object = {}): Pick<Attack, 'headers' | 'body'> {
-  return {
-    headers: { 'content-type': 'application/json', authorization },
-    body: JSON.stringify({ query, variables }),
-  };
+/** What an attack by a document sends. */
+export function withDocument(authorization: string, query: string) {
+  return { headers: { 'content-type': 'application/json', authorization }, body: JSON.stringify({ query }) };
 }
 
 /** The codes of the errors in an answer; empty when it has none or is not JSON. */

@@ -1,5 +1,5 @@
 import { times } from '../../../support/times.js';
-import { type Attack, post, type Scene, unread } from './Attack.js';
+import { type Attack, type Scene, unread, withDocument } from './Attack.js';
 
 const invalid = { status: 400, code: 'GRAPHQL_VALIDATION_FAILED' } as const;
 const badInput = { status: 400, code: 'BAD_USER_INPUT' } as const;
@@ -32,9 +32,9 @@ export async function documentAttacks({ token, own }: Scene): Promise<Attack[]> 
   };
   const parsed = { status: 400, code: 'GRAPHQL_PARSE_FAILED' } as const;
   return [
-    ...Object.entries(documents).map(([name, query]) => ({ name, ...post(authorization, query), ...invalid })),
-    { name: 'a syntax error', ...post(authorization, '{ taxpayer('), ...parsed },
-    { name: 'a document that is all quotes', ...post(authorization, '"'.repeat(999)), ...parsed },
+    ...Object.entries(documents).map(([name, query]) => ({ name, ...withDocument(authorization, query), ...invalid })),
+    { name: 'a syntax error', ...withDocument(authorization, '{ taxpayer('), ...parsed },
+    { name: 'a document that is all quotes', ...withDocument(authorization, '"'.repeat(999)), ...parsed },
     ...variableAttacks(authorization),
   ];
 }

@@ -1,5 +1,5 @@
 import { strangeKey } from '../../../support/identityProvider.js';
-import { type Attack, post, type Scene, unread } from './Attack.js';
+import { type Attack, type Scene, unread, withDocument } from './Attack.js';
 
 const harmless = '{ __typename }';
 
@@ -41,13 +41,17 @@ export async function tokenAttacks({ provider, token }: Scene): Promise<Attack[]
   const create = 'mutation { createClientLink(input: {}) { replayed } }';
   const forbidden = { status: 200, code: 'FORBIDDEN' } as const;
   const refused = { status: 401, code: 'UNAUTHENTICATED' } as const;
-  const { headers: _, body = '' } = post('', harmless);
+  const { body } = withDocument('', harmless);
   const json = { 'content-type': 'application/json' };
   return [
-    ...Object.entries(bearers).map(([name, text]) => ({ name, ...post(`Bearer ${text}`, harmless), ...refused })),
+    ...Object.entries(bearers).map(([name, text]) => ({
+      name,
+      ...withDocument(`Bearer ${text}`, harmless),
+      ...refused,
+    })),
     { name: 'no token', headers: json, body, ...refused },
-    { name: 'an empty token', ...post('Bearer ', harmless), ...refused },
-    { name: 'a token in another scheme', ...post(`Basic ${await token()}`, harmless), ...refused },
+    { name: 'an empty token', ...withDocument('Bearer ', harmless), ...refused },
+    { name: 'a token in another scheme', ...withDocument(`Basic ${await token()}`, harmless), ...refused },
     {
       name: 'a token in the query string',
       path: `/graphql?access_token=${await token()}`,
@@ -56,10 +60,14 @@ export async function tokenAttacks({ provider, token }: Scene): Promise<Attack[]
       ...refused,
     },
     { name: 'a token in a cookie', headers: { ...json, cookie: `token=${await token()}` }, body, ...refused },
-    { name: 'a header block of 20,000 bytes', ...post(`Bearer ${'x'.repeat(20_000)}`, harmless), ...unread(431) },
+    {
+      name: 'a header block of 20,000 bytes',
+      ...withDocument(`Bearer ${'x'.repeat(20_000)}`, harmless),
+      ...unread(431),
+    },
     {
       name: 'no scope for createClientLink',
-      ...post(`Bearer ${await token({ scope: 'taxpayers:read' })}`, create),
+      ...withDocument(`Bearer ${await token({ scope: 'taxpayers:read' })}`, create),
       ...forbidden,
     },
   ];
