@@ -18,8 +18,8 @@ import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.j
 import { startSandbox } from '../../support/sandbox.js';
 import { until } from '../../support/until.js';
 
-/** A gateway where a caller holds at most a quarter of eight, and what Ada and Bob show to it. */
-async function scene(env: Environment = {}) {
+/** A gateway where each caller may hold a quarter of `MAX_CONNECTIONS`, a job, and the headers of two callers. */
+async function startScene(env: Environment = {}) {
   const provider = await startTrustedProvider();
   const gateway = await startTestGateway({
     ...quickPolls,
@@ -35,7 +35,7 @@ async function scene(env: Environment = {}) {
   return { gateway, job, sockets, ada: headers(ada), bob: headers(bob) };
 }
 
-type Scene = Awaited<ReturnType<typeof scene>>;
+type Scene = Awaited<ReturnType<typeof startScene>>;
 function socketOf({ gateway, sockets }: Scene) {
   const socket = rawSocket(gateway.origin);
   sockets.push(socket);
@@ -44,15 +44,15 @@ function socketOf({ gateway, sockets }: Scene) {
 
 /** Whether a stream of each kind is opened, with how it is refused if not. */
 const kinds = {
-  socket: async (on: Scene, headers: Texts) => {
-    const socket = socketOf(on);
+  socket: async (scene: Scene, headers: Texts) => {
+    const socket = socketOf(scene);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: headers });
     const opened = socket.message('connection_ack').then(() => 'open');
     return Promise.race([opened, socket.closed.then(({ code, reason }) => `${code} ${reason}`)]);
   },
-  'event stream': (on: Scene, headers: Texts) => httpStream(on, 'text/event-stream', headers),
-  multipart: (on: Scene, headers: Texts) => httpStream(on, 'multipart/mixed;subscriptionSpec=1.0', headers),
+  'event stream': (scene: Scene, headers: Texts) => httpStream(scene, 'text/event-stream', headers),
+  multipart: (scene: Scene, headers: Texts) => httpStream(scene, 'multipart/mixed;subscriptionSpec=1.0', headers),
 };
 
 async function httpStream({ gateway, job }: Scene, accept: string, headers: Texts) {
@@ -78,49 +78,49 @@ describe('a caller at the bound', () => {
   it.each(Object.entries(kinds))(
     'by a %s opens no stream of any kind until it ends; another caller does',
     async (_, opens) => {
-      const on = await scene({ MAX_CONNECTIONS: '4' }); // room for one stream
-      expect(await opens(on, on.ada)).toBe('open');
+      const scene = await startScene({ MAX_CONNECTIONS: '4' }); // room for one stream
+      expect(await opens(scene, scene.ada)).toBe('open');
       for (const [kind, again] of Object.entries(kinds)) {
         const bySocket = '1013 At most 1 open streams per caller (a share of MAX_CONNECTIONS)';
-        expect([kind, await again(on, on.ada)]).toEqual([
+        expect([kind, await again(scene, scene.ada)]).toEqual([
           kind,
           kind === 'socket' ? bySocket : '429 RATE_LIMITED true 1',
         ]);
       }
-      const [refused] = linesWith(on.gateway.logs, { transport: 'ws', outcome: 'refused' });
+      const [refused] = linesWith(scene.gateway.logs, { transport: 'ws', outcome: 'refused' });
       expect(refused).toMatchObject({ caller: expect.any(String), callerKind: 'bearer' });
-      expect(await opens(on, on.bob)).toBe('open');
-      on.gateway.sandbox.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
-      for (const socket of on.sockets) socket.end();
-      await until(async () => (await opens(on, on.ada)) === 'open');
+      expect(await opens(scene, scene.bob)).toBe('open');
+      scene.gateway.sandbox.updateJob(scene.job.taxpayerId, scene.job.jobId, { status: 'completed' });
+      for (const socket of scene.sockets) socket.end();
+      await until(async () => (await opens(scene, scene.ada)) === 'open');
     },
   );
 
   it('watches nothing more until something ends; another caller does', async () => {
-    const on = await scene();
-    const socket = socketOf(on);
-    await socket.init(on.ada);
-    const subscribe = (id: string) => socket.subscribe({ query: watchJob, variables: on.job }, id);
+    const scene = await startScene();
+    const socket = socketOf(scene);
+    await socket.init(scene.ada);
+    const subscribe = (id: string) => socket.subscribe({ query: watchJob, variables: scene.job }, id);
     for (const id of ['1', '2', '3']) subscribe(id);
     const refused = await socket.message(({ type, id }) => type === 'next' && id === '3');
     expect(refused.payload).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED' } }] });
-    const other = socketOf(on);
-    await other.init(on.bob);
-    other.subscribe({ query: watchJob, variables: on.job });
+    const other = socketOf(scene);
+    await other.init(scene.bob);
+    other.subscribe({ query: watchJob, variables: scene.job });
     await other.message(({ type, payload }) => type === 'next' && 'data' in Object(payload));
     socket.send({ type: 'complete', id: '1' });
-    await whenMetric(on.gateway, 'gateway_watchers{kind="job"}', 2);
+    await whenMetric(scene.gateway, 'gateway_watchers{kind="job"}', 2);
     subscribe('4');
     const next = await socket.message(({ type, id }) => type === 'next' && id === '4');
     expect(next.payload).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
   });
 
   it('gets no further wait, but the rest of the answer', async () => {
-    const on = await scene();
-    const answer = on.gateway.query(waiting, on.job, on.ada);
-    await whenMetric(on.gateway, 'gateway_watchers{kind="job"}', 2);
-    const other = on.gateway.query(waiting.replaceAll('300', '1'), on.job, on.bob);
-    on.gateway.sandbox.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+    const scene = await startScene();
+    const answer = scene.gateway.query(waiting, scene.job, scene.ada);
+    await whenMetric(scene.gateway, 'gateway_watchers{kind="job"}', 2);
+    const other = scene.gateway.query(waiting.replaceAll('300', '1'), scene.job, scene.bob);
+    scene.gateway.sandbox.updateJob(scene.job.taxpayerId, scene.job.jobId, { status: 'completed' });
     const { data, errors } = await answer;
     expect(Object.values(data ?? {}).filter((each) => each !== null)).toEqual(Array(2).fill({ status: 'COMPLETED' }));
     expect(errors).toEqual([
@@ -130,7 +130,7 @@ describe('a caller at the bound', () => {
       }),
     ]);
     expect((await other).data).toMatchObject({ a: expect.anything() });
-    expect(await metric(on.gateway, 'gateway_watchers{kind="job"}')).toBe(0);
+    expect(await metric(scene.gateway, 'gateway_watchers{kind="job"}')).toBe(0);
   });
 });
 
