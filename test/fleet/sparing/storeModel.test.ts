@@ -11,7 +11,7 @@ const question = fc.record({
   field: fc.constantFrom('token', 'job:1'),
   owner: fc.constantFrom('me', 'you'),
   awaited: fc.constantFrom(undefined, 'me', 'you'),
-  coin: fc.boolean(), // which of two forms a question has
+  coin: fc.boolean(), // chooses between the two forms of some questions
   when: fc.constantFrom('always', 'if-absent', 'if-longer'),
   ttlMs: fc.constantFrom(20_000, 40_000, 60_000),
 });
@@ -30,9 +30,13 @@ async function answersOf(store: Store, record: string, questions: readonly Quest
       case 'acquire': {
         const refused = coin ? version : undefined;
         const turn = await store.acquire(place, { owner, leaseMs: 60_000, refused, awaited });
-        if (turn.state === 'taken') begunAt = turn.now;
-        if (turn.state === 'found') version = turn.stored.version;
-        return turn.state === 'taken' ? 'taken' : turn.state === 'found' ? turn.stored.value : turn;
+        if (turn.state === 'taken') {
+          begunAt = turn.now;
+          return turn.state;
+        }
+        if (turn.state !== 'found') return turn;
+        version = turn.stored.version;
+        return turn.stored.value;
       }
       case 'settle': {
         const outcome = { version: `v${n}`, value, ageMs: 0, ttlMs };
