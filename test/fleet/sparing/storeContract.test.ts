@@ -8,6 +8,7 @@ import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 import { atEnd } from '../../support/atEnd.js';
 import { startRedis } from '../../support/redis.js';
+import { read } from '../../support/repository.js';
 import { scratch } from '../../support/scratch.js';
 import { SharedStore } from '../../support/stores/SharedStore.js';
 import { storeContract } from '../../support/stores/storeContract.js';
@@ -19,8 +20,7 @@ storeContract('The store of simulated fleets', async () => {
 
 storeContract('The store in Redis, for a user who may do only what the page on operations says', async () => {
   const redis = await startRedis();
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8');
-  const rules = /```text\n(~txgw:[^`]*)```/.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
+  const rules = /```text\n(~txgw:[^`]*)```/.exec(read('docs/operations.md'))?.[1]?.trim().split(/\s+/) ?? [];
   await redis.command('ACL', 'SETUSER', 'app', 'on', '>p@ss/word', 'resetchannels', ...rules);
   const url = redis.url.replace('redis://', `redis://app:${encodeURIComponent('p@ss/word')}@`);
   return { open: () => RedisStore.open(url), pass: sleep };
@@ -76,10 +76,10 @@ it('A store in a file has written what it acknowledges, also to those who came d
   const store = await LocalStore.open(directory, { waitMs: 0 });
   const file = await open(join(directory, 'journal'));
   const write = jest.spyOn(Object.getPrototypeOf(file), 'write');
-  const slowly = write.getMockImplementation() as (...args: unknown[]) => unknown;
+  const original = write.getMockImplementation() as (...args: unknown[]) => unknown;
   write.mockImplementation(async function (this: unknown, ...args: unknown[]) {
     await sleep(20);
-    return slowly.apply(this, args);
+    return original.apply(this, args);
   });
   const put = (key: string) => store.put(key, value, 60_000, 'always');
   const first = put('first');
