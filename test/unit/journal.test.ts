@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LocalStore } from '../../src/stores/LocalStore.js';
 import { scratch } from '../support/scratch.js';
+import { until } from '../support/until.js';
 
 afterEach(() => void jest.restoreAllMocks());
 
@@ -112,7 +113,7 @@ it('A disk that hangs is not waited for; what changed meanwhile is written once 
   await put(store);
   disk.emit('goes on');
   const written = async (key: string) => (await LocalStore.read(directory)).get(key);
-  while (!(await written('key'))) await sleep(20);
+  await until(async () => (await written('key')) !== undefined);
   expect(await written('claim')).toBeUndefined();
   await store.close();
 });

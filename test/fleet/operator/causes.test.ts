@@ -100,10 +100,11 @@ describe('What the service did is said with its cause:', () => {
     await query(readRecord, { id: 'one' });
     sandbox.disarm(armed);
     // The first success seven seconds after the last failure ends it.
-    while (!output().includes('work again')) {
+    await until(async () => {
       await query(readRecord, sandbox.addTaxpayer());
       await delay(200);
-    }
+      return output().includes('work again');
+    }, 60_000);
     const over = await lineWith(logs, 'calls to the service work again');
     const said = { endpoint: 'taxpayerToken', trouble: 'invalid', cause: 'the body is not JSON', count: 1 };
     expect(over).toMatchObject(said);
