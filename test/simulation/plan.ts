@@ -82,22 +82,28 @@ export function planOf(seed: number): Plan {
     return Math.min(lastsMs, at + (chance(0.7) ? random() * 400 : random() * 4000));
   };
 
-  const wants = [chance(0.85), chance(0.7), chance(0.4), chance(0.3), chance(0.35)] as const;
+  const asks = {
+    record: chance(0.85),
+    job: chance(0.7),
+    watchJob: chance(0.4),
+    watchRecord: chance(0.3),
+    link: chance(0.35),
+  };
   for (let burst = pick(2, 6); burst > 0; burst -= 1) {
     const at = within();
     const spread = oneOf([0, 5, 50, 500, 3000]);
     const [who, what] = [taxpayer(), job()];
     for (let n = pick(1, 5); n > 0; n -= 1) {
       const when = at + random() * spread;
-      if (wants[0] && chance(0.6)) {
+      if (asks.record && chance(0.6)) {
         const maxAgeMs = chance(0.2) ? 60_000 : undefined;
         steps.push({ at: when, do: 'read', node: node(), taxpayer: who, ...(maxAgeMs && { maxAgeMs }) });
       }
-      if (wants[1] && chance(0.6)) steps.push({ at: when, do: 'job', node: node(), job: what });
-      if (wants[2] && chance(0.3)) {
+      if (asks.job && chance(0.6)) steps.push({ at: when, do: 'job', node: node(), job: what });
+      if (asks.watchJob && chance(0.3)) {
         steps.push({ at: when, do: 'watch-job', node: node(), job: what, forMs: oneOf([2000, 20_000, 600_000]) });
       }
-      if (wants[3] && chance(0.2)) {
+      if (asks.watchRecord && chance(0.2)) {
         steps.push({
           at: when,
           do: 'watch-record',
@@ -106,7 +112,7 @@ export function planOf(seed: number): Plan {
           forMs: oneOf([2000, 20_000, 600_000]),
         });
       }
-      if (wants[4] && chance(0.4)) {
+      if (asks.link && chance(0.4)) {
         const key = chance(0.8) ? `key-${pick(0, 1)}` : undefined;
         steps.push({ at: when, do: 'link', node: node(), key, input: chance(0.9) ? 0 : 1 });
       }
@@ -124,8 +130,8 @@ export function planOf(seed: number): Plan {
       steps.push({ ...step, at: step.at + freshMs * (0.5 + 0.6 * random()), node: node() });
     }
   }
-  const several = (share: boolean, most: number, add: () => Step) => {
-    if (share) for (let n = pick(1, most); n > 0; n -= 1) steps.push(add());
+  const several = (isWanted: boolean, most: number, newStep: () => Step) => {
+    if (isWanted) for (let n = pick(1, most); n > 0; n -= 1) steps.push(newStep());
   };
   several(trouble.rotations, 3, () => ({ at: near(), do: 'rotate-token', taxpayer: taxpayer() }));
   several(chance(0.3), 2, () => ({ at: near(), do: 'change-status', taxpayer: taxpayer() }));
