@@ -7,7 +7,7 @@ const deadlineMs = 10_000;
 /** Longest waits, in milliseconds: for two lease holders, then for one's own call. A job also waits for its token. */
 const boundMs = { read: 45_000, job: 90_000, link: 45_000 } as const;
 const marginMs = 1000;
-/** A process measures the longest freshness, 900 s, up to 0.03 % too short or too long. What its wall clock says is no excuse. */
+/** A process measures the longest freshness, 900 s, up to 0.03 % too short or too long. A jump of its wall clock changes nothing. */
 const driftMs = 400;
 
 /** One token call per taxpayer and token lifetime; a second one needs a reason named in `docs/token-broker.md`. */
@@ -66,12 +66,9 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall) {
 /** When the first try may have been sent of the call that `last` is a try of. A pause delays later tries. */
 function beginOf({ calls, disturbances }: Auditor, last: ServiceCall) {
   const pauses = disturbances.filter(({ kind, node }) => kind === 'pause' && node === last.node);
-  const pausedMs = pauses.reduce((sum, { from, until }) => sum + until - from, 0);
+  const longestMs = deadlineMs + lengthOf(pauses);
   const isTry = ({ endpoint, index, life, sentAt }: ServiceCall) =>
-    endpoint === last.endpoint &&
-    index === last.index &&
-    life === last.life &&
-    sentAt >= last.sentAt - deadlineMs - pausedMs;
+    endpoint === last.endpoint && index === last.index && life === last.life && sentAt >= last.sentAt - longestMs;
   return calls.find(isTry)?.sentAt ?? last.sentAt;
 }
 
@@ -95,9 +92,8 @@ function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall) {
 
 /** Every answer shown came from a call for that very record or job, and is no older than allowed. */
 function trueAndFresh(auditor: Auditor, asked: Asked) {
-  if (asked.content === undefined || asked.error !== undefined) return undefined;
+  if (asked.what === 'link' || asked.content === undefined || asked.error !== undefined) return undefined;
   const isRecord = asked.what === 'read' || asked.what === 'watch-record';
-  if (asked.what === 'link') return undefined;
   const answers = auditor.answersOf(isRecord ? 'token' : 'job', asked.index);
   const brought = answers.filter(({ content }) => content === asked.content);
   const which = `${asked.what} ${asked.index} on node ${asked.node}`;
@@ -131,15 +127,22 @@ function pausedMs({ disturbances, world }: Auditor, since: number) {
   const pauses = disturbances.filter(
     ({ kind, until, from }) => kind === 'pause' && until >= since && from <= world.now,
   );
+  return lengthOf(pauses);
+}
+
+function lengthOf(pauses: readonly Disturbance[]) {
   return pauses.reduce((sum, { from, until }) => sum + until - from, 0);
 }
+
+/** The key of a mark, which names the input, too. */
+const keyOf = (mark = '') => mark.split(',')[0];
 
 /** Requests with one key create at most one link, unless the store lost the record of the first. */
 function oneLinkPerKey(auditor: Auditor, call: ServiceCall) {
   if (call.endpoint !== 'link' || call.status !== 201 || call.mark.startsWith('without')) return undefined;
-  const key = call.mark.split(',')[0];
+  const key = keyOf(call.mark);
   const others = auditor.calls.filter(
-    (other) => other !== call && other.endpoint === 'link' && other.status === 201 && other.mark.split(',')[0] === key,
+    (other) => other !== call && other.endpoint === 'link' && other.status === 201 && keyOf(other.mark) === key,
   );
   const [first] = others;
   if (!first) return undefined;
@@ -167,7 +170,7 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked) {
   if (auditor.disturbedBetween(first.askedAt - 15_000, auditor.world.now)) return undefined;
   // A process remembers its own tries with this key, also after the store has lost them.
   const isOwn = auditor.calls.some(
-    ({ endpoint, life, mark }) => endpoint === 'link' && life === asked.life && mark.split(',')[0] === asked.key,
+    ({ endpoint, life, mark }) => endpoint === 'link' && life === asked.life && keyOf(mark) === asked.key,
   );
   if (isOwn && auditor.had('store-loss', 'key')) return undefined;
   return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
@@ -179,9 +182,7 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked) {
  */
 function unknownOutcomesWereTried(auditor: Auditor, asked: Asked) {
   if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
-  const isSent = auditor.calls.some(
-    ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
-  );
+  const isSent = auditor.calls.some(({ endpoint, mark }) => endpoint === 'link' && keyOf(mark) === keyOf(asked.mark));
   const isRotating = auditor.disturbances.some(({ kind, from }) => kind === 'key' && auditor.world.now < from + 3500);
   if (isSent || isRotating || auditor.had('crash', 'pause', 'store-loss')) return undefined;
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
