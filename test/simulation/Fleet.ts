@@ -9,7 +9,7 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import type { Asked, Auditor } from './Auditor.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, Step, StoreFault } from './plan.js';
-import { contentOf, SimulatedService } from './SimulatedService.js';
+import { contentOf, type SimulatedJob, SimulatedService } from './SimulatedService.js';
 import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
@@ -73,11 +73,11 @@ export class Fleet {
     world.tell('plan', JSON.stringify(step));
     switch (step.do) {
       case 'rotate-token':
-        (this.service.taxpayers[step.taxpayer] as { token: number }).token += 1;
+        this.service.taxpayer(step.taxpayer).token += 1;
         auditor.rotations.push({ taxpayer: step.taxpayer, at: world.now });
         return;
       case 'change-status':
-        (this.service.taxpayers[step.taxpayer] as { change: number }).change += 1;
+        this.service.taxpayer(step.taxpayer).change += 1;
         return;
       case 'rotate-key':
         this.#rotateSecret();
@@ -292,11 +292,11 @@ export class Fleet {
   }
 
   #taxpayer(n: number): TaxpayerId {
-    return (this.service.taxpayers[n] as { id: string }).id as TaxpayerId;
+    return this.service.taxpayer(n).id as TaxpayerId;
   }
 
   #job(n: number): readonly [TaxpayerId, JobId] {
-    const { id, taxpayer } = this.service.jobs[n] as { id: string; taxpayer: number };
+    const { id, taxpayer } = this.service.jobs[n] as SimulatedJob;
     return [this.#taxpayer(taxpayer), id as JobId];
   }
 

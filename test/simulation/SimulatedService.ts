@@ -41,13 +41,25 @@ interface Sent {
   readonly signal: AbortSignal;
 }
 
+interface SimulatedTaxpayer {
+  readonly id: string;
+  /** How often the token and the record have changed. */
+  token: number;
+  change: number;
+}
+
+export interface SimulatedJob {
+  readonly id: string;
+  readonly taxpayer: number;
+  readonly endsAt: number;
+}
+
 const statuses = ['CREATED', 'CONSENT_RECEIVED', 'AUTHORIZED'];
 
 /** The REST service: its taxpayers and jobs, and its faults. */
 export class SimulatedService {
-  /** For each taxpayer, how often the token and the record have changed. */
-  readonly taxpayers: { readonly id: string; token: number; change: number }[];
-  readonly jobs: { readonly id: string; readonly taxpayer: number; readonly endsAt: number }[];
+  readonly taxpayers: readonly SimulatedTaxpayer[];
+  readonly jobs: readonly SimulatedJob[];
   readonly #troubles: { readonly fault: ServiceFault; readonly until: number }[] = [];
   /** The only client secret that the service accepts. */
   secret = 'secret-0';
@@ -60,6 +72,10 @@ export class SimulatedService {
   ) {
     this.taxpayers = times(plan.taxpayers, (n) => ({ id: `taxpayer-${n}`, token: 0, change: 0 }));
     this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
+  }
+
+  taxpayer(n: number): SimulatedTaxpayer {
+    return this.taxpayers[n] as SimulatedTaxpayer;
   }
 
   misbehave(fault: ServiceFault, forMs: number): void {
@@ -185,7 +201,7 @@ export class SimulatedService {
   #job({ index, credential }: ServiceCall, fault: ServiceFault | undefined): Answer {
     const job = this.jobs[index];
     if (!job) return { status: 404 };
-    const owner = this.taxpayers[job.taxpayer] as { id: string; token: number };
+    const owner = this.taxpayer(job.taxpayer);
     if (credential !== tokenOf(job.taxpayer, owner.token)) return { status: 401 };
     const status = this.world.now < job.endsAt ? 'processing' : 'completed';
     const name = `answer ${this.#answers++}`;
