@@ -7,7 +7,7 @@ import { type JobView, jobKey } from '../../src/datasources/RefreshJobs.js';
 import { refusalName, type TokenView } from '../../src/datasources/tokenAnswer.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import type { Asked, Auditor } from './Auditor.js';
-import { NodeRuntime } from './NodeRuntime.js';
+import { type Clock, NodeRuntime } from './NodeRuntime.js';
 import type { Plan, Step, StoreFault } from './plan.js';
 import { contentOf, type SimulatedJob, SimulatedService } from './SimulatedService.js';
 import { SimulatedStore } from './SimulatedStore.js';
@@ -35,11 +35,11 @@ export class Fleet {
   readonly store: SimulatedStore;
   readonly processes: Process[] = [];
   readonly #names = new Map<string, string>();
-  readonly #storeTroubles: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] =
+  readonly #storeFaults: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] =
     [];
   readonly #troubles: StoreTroubles;
   readonly #config: Config;
-  readonly #clocks: { aheadMs: number; readonly rate: number }[];
+  readonly #clocks: Clock[];
   #secret = 0;
   #lives = 0;
 
@@ -52,8 +52,7 @@ export class Fleet {
     this.store = new SimulatedStore(() => world.now);
     this.#clocks = plan.clocks.map((clock) => ({ ...clock }));
     this.#troubles = {
-      of: (node) =>
-        this.#storeTroubles.findLast((each) => world.now < each.until && (each.node ?? node) === node)?.fault,
+      of: (node) => this.#storeFaults.findLast((each) => world.now < each.until && (each.node ?? node) === node)?.fault,
       nameOf: (key) => this.#nameOf(key),
     };
     this.#config = {
@@ -92,10 +91,10 @@ export class Fleet {
         return;
       }
       case 'jump':
-        (this.#clocks[step.node] as { aheadMs: number }).aheadMs += step.byMs;
+        this.#clock(step.node).aheadMs += step.byMs;
         return;
       case 'store':
-        this.#storeTroubles.push({ fault: step.fault, node: step.node, until });
+        this.#storeFaults.push({ fault: step.fault, node: step.node, until });
         auditor.disturb({ kind: 'store', from: world.now, until: until + 2500 });
         return;
       case 'empty-store':
@@ -182,9 +181,9 @@ export class Fleet {
     }
   }
 
-  async #follow<View>(asked: Asked, watch: AsyncIterable<View>, contentOf: (view: View) => string) {
+  async #follow<View>(asked: Asked, watch: AsyncIterable<View>, content: (view: View) => string) {
     for await (const view of watch) {
-      asked.content = contentOf(view);
+      asked.content = content(view);
       this.world.tell(`node ${asked.node}`, `shows ${asked.what} ${asked.index}: ${asked.content}`);
       this.auditor.check('answered', asked);
     }
@@ -206,13 +205,9 @@ export class Fleet {
   }
 
   #start(node: number) {
-    const { world, plan, auditor } = this;
+    const { world, plan } = this;
     const life = this.#lives++;
-    const runtime = new NodeRuntime(
-      world,
-      this.#clocks[node] as { aheadMs: number; rate: number },
-      plan.seed * 64 + life,
-    );
+    const runtime = new NodeRuntime(world, this.#clock(node), plan.seed * 64 + life);
     const line = new StoreLine(world, node, runtime, this.store, this.#troubles);
     const { store, state, wired, rotate } = runtime.run(() =>
       wireProcess({
@@ -233,7 +228,7 @@ export class Fleet {
       if (plan.looksForForgets) await wired.forgets.start();
       process.isUp = true;
     };
-    auditor.world.after(0, () => void runtime.run(begin));
+    world.after(0, () => void runtime.run(begin));
   }
 
   #crash(node: number, forMs: number) {
@@ -289,6 +284,10 @@ export class Fleet {
 
   #process(node: number): Process {
     return this.processes[node] as Process;
+  }
+
+  #clock(node: number): Clock {
+    return this.#clocks[node] as Clock;
   }
 
   #taxpayer(n: number): TaxpayerId {

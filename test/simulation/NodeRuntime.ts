@@ -1,6 +1,12 @@
 import { seeded } from '../support/seeded.js';
 import { beginsAt, World } from './World.js';
 
+/** A clock, in milliseconds ahead of the true time, and how fast it runs. */
+export interface Clock {
+  aheadMs: number;
+  readonly rate: number;
+}
+
 /** The clock, timers and random numbers of one process. While it is paused, due work waits; when it wakes, timers run first. */
 export class NodeRuntime {
   /** In milliseconds since the simulation began. */
@@ -10,11 +16,11 @@ export class NodeRuntime {
   /** The timers that will still run. */
   readonly timers = new Set<SimulatedTimer>();
   readonly #random: () => number;
-  #bornAt: number;
+  readonly #bornAt: number;
 
   constructor(
     private readonly world: World,
-    readonly clock: { aheadMs: number; readonly rate: number },
+    readonly clock: Clock,
     seed: number,
   ) {
     this.#random = seeded(seed);

@@ -75,8 +75,8 @@ export class StoreLine implements Store {
       this.#arrivedAt.set(key, arrivesAt);
       world.at(arrivesAt, async () => {
         const isReadOnly = fault === 'read-only' && operation === 'acquire';
-        const wish = isReadOnly ? [args[0], { ...(args[1] as Wish), leaseMs: 0 }] : args;
-        const result = (await this.store.do(operation, wish)) as T;
+        const given = isReadOnly ? [args[0], { ...(args[1] as Wish), leaseMs: 0 }] : args;
+        const result = (await this.store.do(operation, given)) as T;
         this.#tell(what, shown(result), fate.error && 'its answer is lost');
         if (fate.error) return;
         if (isReadOnly && (result as Acquired).state === 'taken') fail('refused');
