@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { real, replacePlatform } from '../support/platform.js';
 import { type Plan, planOf } from './plan.js';
-import { type Outcome, run } from './runSeed.js';
+import { type Outcome, runPlan } from './runPlan.js';
 import { shrink } from './shrink.js';
 import { World } from './World.js';
 
@@ -34,17 +34,17 @@ replacePlatform(() => {
 });
 
 if (values.help) process.stdout.write(help);
-else if (values.seed !== undefined) show(await run(planNamed(values.seed)));
+else if (values.seed !== undefined) show(await runPlan(planNamed(values.seed)));
 else if (values.shrink !== undefined) {
   const { plan, outcome } = await shrink(planNamed(values.shrink));
   show(outcome);
   console.log(JSON.stringify(plan));
-} else if (values.failed) console.log(`${await ran(failedPlans())} of the plans that have failed before`);
+} else if (values.failed) console.log(`${await runAll(failedPlans())} of the plans that have failed before`);
 else {
   const from = Number(values.from ?? Math.floor(real.now() / 86_400_000) * 10_000);
   const beganAt = real.monotonicNow();
   const seconds = () => (real.monotonicNow() - beganAt) / 1000;
-  const outcome = await ran(plansFrom(from, seconds));
+  const outcome = await runAll(plansFrom(from, seconds));
   console.log(`${outcome} from seed ${from} in ${seconds().toFixed(1)} s`);
 }
 
@@ -55,10 +55,10 @@ function* plansFrom(from: number, seconds: () => number): Generator<Plan> {
 }
 
 /** Runs plans, tells what fails, and gives their number and that of the failures. */
-async function ran(plans: Iterable<Plan>) {
+async function runAll(plans: Iterable<Plan>) {
   let [count, failed] = [0, 0];
   for (const plan of plans) {
-    const [finding] = (await run(plan)).findings;
+    const [finding] = (await runPlan(plan)).findings;
     count += 1;
     if (finding === undefined) continue;
     failed += 1;

@@ -1,13 +1,13 @@
 import { type Plan, timesOf } from './plan.js';
-import { type Outcome, run } from './runSeed.js';
+import { type Outcome, runPlan } from './runPlan.js';
 
 /** Removes steps as long as the same check still fails; returns the smallest plan and its outcome. */
 export async function shrink(plan: Plan): Promise<{ readonly plan: Plan; readonly outcome: Outcome }> {
-  let best = { plan, outcome: await run(plan) };
+  let best = { plan, outcome: await runPlan(plan) };
   const check = best.outcome.findings[0]?.check;
   const attempt = async (steps: Plan['steps']) => {
     const smaller = { ...plan, steps, ...timesOf(steps) };
-    const outcome = await run(smaller);
+    const outcome = await runPlan(smaller);
     const fails = outcome.findings.some((finding) => finding.check === check);
     if (fails) best = { plan: smaller, outcome };
     return fails;
