@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { pipeline } from 'node:stream';
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { atEnd } from './atEnd.js';
 import type { CertificateFiles } from './certificate.js';
@@ -17,9 +18,7 @@ export async function startTlsFront(plainUrl: string, files: CertificateFiles, o
       clients.push(client);
       socket.once('close', () => open.delete(socket));
       const onward = connect(Number(new URL(plainUrl).port), '127.0.0.1');
-      socket.pipe(onward).pipe(socket);
-      socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
-      onward.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+      pipeline(socket, onward, socket, () => {}); // the end of one ends the other
     },
   );
   const origin = await serve(server);

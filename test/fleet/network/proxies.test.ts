@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { pipeline } from 'node:stream';
 import { Secret } from '../../../src/config/Secret.js';
 import { Agents } from '../../../src/network/agents.js';
 import { demoData } from '../../../src/sandbox/demoData.js';
@@ -59,12 +60,14 @@ async function startProxy(onConnect: OnConnect, onRequest = refuse) {
   return serve(proxy);
 }
 
-/** Opens the tunnel to the service, and gives the two ends of it. */
-function openTunnel(socket: Socket, target: string): Socket {
+/** Opens the tunnel to the service. */
+function openTunnel(socket: Socket, target: string) {
   const onward = connect(Number(target.split(':')[1]), '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
-  socket.pipe(onward).pipe(socket);
-  return onward.on('error', () => socket.destroy());
+  pipeline(socket, onward, socket, () => {}); // the end of one ends the other
 }
+
+/** For each connection that a proxy refused: resolves when it is closed. */
+const refused: Promise<unknown>[] = [];
 
 /** Keeps the connection open for another try, as Squid does. */
 const answersWith =
@@ -74,7 +77,6 @@ const answersWith =
     socket.resume().once('end', () => socket.end());
     socket.write(`HTTP/1.1 ${status}\r\nContent-Length: 7\r\n\r\nplanted`);
   };
-const refused: Promise<unknown>[] = [];
 
 describe('a proxy that', () => {
   test('wants a password is told it, by calls to the service, the key set, the decision point and the trace collector', async () => {

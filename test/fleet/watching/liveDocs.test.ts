@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net';
+import { pipeline } from 'node:stream';
 import { WebSocket } from 'ws';
 import { quickPolls, startTestGateway } from '../../support/gateway.js';
 import { addJob } from '../../support/liveJob.js';
@@ -35,9 +36,7 @@ describe('A subscription by WebSocket outlives a gateway that is away for a mome
       connections += 1;
       if (connections === 2) return socket.destroy();
       const onward = connect(Number(new URL(origin).port), '127.0.0.1');
-      for (const end of [socket, onward])
-        end.on('error', () => {}).on('close', () => [socket, onward].map((each) => each.destroy()));
-      socket.pipe(onward).pipe(socket);
+      pipeline(socket, onward, socket, () => {}); // the end of one ends the other
       if (connections === 1) setTimeout(() => socket.destroy(), 1000);
     });
     return serve(way);
