@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { read } from '../../support/repository.js';
+import { read } from '../support/repository.js';
 
 it('Publishing pins actions by digest and images by version', () => {
   const workflows = ['ci', 'nightly', 'publish'].map((name) => read(`.github/workflows/${name}.yml`)).join('\n');
