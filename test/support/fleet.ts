@@ -62,18 +62,16 @@ export async function startFleet({
   breakerResetMs = 50,
   aheadMs = [],
 }: FleetOptions = {}) {
-  const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
+  const sandbox = await startSandbox();
   let clock = Date.now();
   let correctedMs = 0;
   const now = () => clock;
   // Real time passes a thousandth as fast: enough to tell what came first.
   const monotonicNow = () => clock + real.monotonicNow() / 1000;
   const shared = on({ now, monotonicNow }, new SharedStore());
-  const upstream = { baseUrl: sandbox.url, clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
-    upstream,
     UPSTREAM_TIMEOUT_MS: callMs / 2,
     UPSTREAM_DEADLINE_MS: callMs,
     BREAKER_RESET_MS: breakerResetMs,
@@ -100,7 +98,7 @@ export async function startFleet({
         }),
         agents: startAgents(config),
         store: shared,
-        sealer: new Sealer(new Secret('fleet-secret')),
+        sealer: new Sealer(new Secret(sandbox.clientSecret)),
       }),
     );
     return {
@@ -146,7 +144,7 @@ export async function startFleet({
     /** Rotates the client secret, at the service and in every member. */
     rotateSecret: (secret: string) => {
       sandbox.setClientSecret(secret);
-      upstream.clientSecret.renew(secret);
+      config.upstream.clientSecret.renew(secret);
     },
   };
 }

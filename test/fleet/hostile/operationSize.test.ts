@@ -83,11 +83,7 @@ it('a document of many large operations gets no plans, which would not fit into 
 });
 
 it('a process outlives an answer that is too large while one of its members is still awaited', async () => {
-  const sandbox = await startSandbox({
-    clientId: 'test-client',
-    clientSecret: 'test-secret',
-    jobDurationMs: 3_600_000,
-  });
+  const sandbox = await startSandbox();
   const provider = await startTrustedProvider();
   const gateway = await spawnGateway({
     ...environmentFor(sandbox),

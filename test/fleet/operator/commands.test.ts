@@ -43,7 +43,7 @@ let gateway: GatewayProcess;
 beforeAll(async () => {
   directory = scratch();
   redis = await startRedis();
-  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'planted-client-secret-8123' });
+  sandbox = await startSandbox({ clientSecret: 'planted-client-secret-8123' });
   env = {
     ...environmentFor(sandbox),
     CACHE_URL: redis.url,
@@ -74,8 +74,8 @@ describe('inspect', () => {
       store: expect.stringMatching(/^redis:\/\//),
       taxpayer: expect.stringMatching(/^[\w-]{43}$/),
     });
-    const second = expect.any(Number);
-    const times = { ageSeconds: second, keptForSeconds: second };
+    const seconds = expect.any(Number);
+    const times = { ageSeconds: seconds, keptForSeconds: seconds };
     const whats = ['token record', 'job status', 'job status'];
     expect(found.entries).toEqual(whats.map((what) => ({ what, ...times })));
     // The record, and the job that is done; the other is kept for an hour.

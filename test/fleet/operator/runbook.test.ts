@@ -41,11 +41,7 @@ let env: Environment;
 const directory = scratch();
 
 beforeAll(async () => {
-  [redis, sandbox, identityProvider] = await Promise.all([
-    startRedis(),
-    startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' }),
-    startTrustedProvider(),
-  ]);
+  [redis, sandbox, identityProvider] = await Promise.all([startRedis(), startSandbox(), startTrustedProvider()]);
   env = {
     ...environmentFor(sandbox),
     ...identityProvider.env,

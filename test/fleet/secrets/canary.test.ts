@@ -105,7 +105,7 @@ describe.each(['file', 'redis'] as const)('with a store in %s, nothing confident
   beforeAll(async () => {
     provider = await startTrustedProvider();
     collector = await startCollector();
-    sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
+    sandbox = await startSandbox({ clientSecret: canaries['client secret'] ?? '' });
     if (kind === 'redis') {
       // Uncompressed, so that what is stored can be found.
       redis = await startRedis({ args: ['--rdbcompression', 'no'] });

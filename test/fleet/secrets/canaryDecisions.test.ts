@@ -21,7 +21,7 @@ it('finds nothing confidential in what the gateway wrote', async () => {
     startTrustedProvider(),
     startTestDecisionPoint(),
     startCollector(),
-    startSandbox({ clientId: 'canary-client', clientSecret: 'canary-client-secret' }),
+    startSandbox(),
   ]);
   const gateway = await spawnGateway({
     ...environmentFor(sandbox),
