@@ -143,18 +143,17 @@ it.each(levels)('nothing confidential is found of what stays open, at the level 
   const stranger = { authorization: `Bearer ${await provider.token({ ...claims, ...others })}`, ...router };
   const shown: string[] = [];
   const refused: string[] = [];
+  const { sandbox } = gateway;
   for (const [transport, subscribe] of Object.entries(transports)) {
     for (const [n, fault] of faults.entries()) {
       const id = addTaxpayer(`${transport}-${n}`);
-      const armed = (['taxpayerToken', 'refreshJob'] as const).map((endpoint) =>
-        fault ? gateway.sandbox.arm({ endpoint, fault }) : undefined,
-      );
+      if (fault) for (const endpoint of ['taxpayerToken', 'refreshJob'] as const) sandbox.arm({ endpoint, fault });
       for (const query of documents) {
         const answer = await subscribe(query, id, entitled);
         (fault || !answer.includes('"data":{') ? refused : shown).push(answer);
         if (n === 0) for (const who of [stranger, {}, router]) refused.push(await subscribe(query, id, who));
       }
-      for (const one of armed) if (one !== undefined) gateway.sandbox.disarm(one);
+      sandbox.disarmAll();
     }
   }
   const byGet = { ...entitled, 'apollo-require-preflight': 'true' };
@@ -173,8 +172,9 @@ it.each(levels)('nothing confidential is found of what stays open, at the level 
   expect(metrics).toContain('gateway_operation_seconds_bucket');
   await gateway.stop();
   const logs = gateway.output();
-  expect(/"level":"info".*"msg":"operation"/.test(logs)).toBe(['trace', 'debug', 'info'].includes(level));
-  if (level !== 'silent') expect(logs).toContain('"audit":"token-revealed"');
+  for (const line of [/"level":"info".*"msg":"operation"/, /"audit":"token-revealed"/]) {
+    expect(line.test(logs)).toBe(level !== 'silent');
+  }
   const spans = collector.requests.map(({ body }) => body).join('\n');
   for (const span of ['subscription refreshJobUpdated', 'subscription taxpayerTokenUpdated', 'refreshJob']) {
     expect(collector.spans.map((one) => one.name)).toContain(span);
