@@ -23,18 +23,14 @@ export type Fleet = Awaited<ReturnType<typeof startFleet>>;
 /** One gateway of a fleet: everything between the resolvers and the service. */
 export type Member = Fleet['members'][number];
 
-export interface FleetOptions {
+/**
+ * Beside these, any setting of the members. By default they have no budget, and deadlines so long that a slow machine does not
+ * fail a test.
+ */
+export interface FleetOptions extends Partial<Omit<Config, 'freshness'>> {
   readonly size?: number;
-  /** Deadline of a call with its retries, in milliseconds; long, so that a slow machine does not fail a test. */
-  readonly callMs?: number;
   /** Overrides of the default rule. */
   readonly freshness?: Partial<FreshnessRule>;
-  /** Most bytes of records in the memory of one member. */
-  readonly memoryBytes?: number;
-  readonly budgetPerHour?: number;
-  readonly budgetCallerShare?: number;
-  readonly budgetWatchShare?: number;
-  readonly breakerResetMs?: number;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
 }
@@ -51,17 +47,7 @@ beforeAll(() => replacePlatform(() => clocks.getStore()));
 afterAll(restorePlatform);
 
 /** Gateways that share a store and a simulated clock, over a real sandbox. */
-export async function startFleet({
-  size = 1,
-  callMs = 20_000,
-  freshness,
-  memoryBytes = 10_000_000,
-  budgetPerHour = 0,
-  budgetCallerShare = 1,
-  budgetWatchShare = 1,
-  breakerResetMs = 50,
-  aheadMs = [],
-}: FleetOptions = {}) {
+export async function startFleet({ size = 1, freshness, aheadMs = [], ...settings }: FleetOptions = {}) {
   const sandbox = await startSandbox();
   let clock = Date.now();
   let correctedMs = 0;
@@ -72,14 +58,15 @@ export async function startFleet({
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
     ...defaults,
-    UPSTREAM_TIMEOUT_MS: callMs / 2,
-    UPSTREAM_DEADLINE_MS: callMs,
-    BREAKER_RESET_MS: breakerResetMs,
-    memoryBytes,
+    UPSTREAM_TIMEOUT_MS: 10_000,
+    UPSTREAM_DEADLINE_MS: 20_000,
+    BREAKER_RESET_MS: 50,
+    memoryBytes: 10_000_000,
     freshness: { ...defaults.freshness, ...freshness },
-    TOKEN_BUDGET_PER_HOUR: budgetPerHour,
-    TOKEN_BUDGET_CALLER_SHARE: budgetCallerShare,
-    budgetWatchShare,
+    TOKEN_BUDGET_PER_HOUR: 0,
+    TOKEN_BUDGET_CALLER_SHARE: 1,
+    budgetWatchShare: 1,
+    ...settings,
   };
 
   const members = times(size, (n) => {

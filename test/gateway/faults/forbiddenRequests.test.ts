@@ -6,7 +6,7 @@ describe('A 403 of the service to the client credentials', () => {
   let fleet: Fleet;
 
   async function scene() {
-    fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
+    fleet = await startFleet({ size: 2, BREAKER_RESET_MS: 30_000 });
     const ids = fleet.addTaxpayers(8);
     const read = ({ broker }: Member, n: number, holder?: string) =>
       outcomeOf(broker.record(ids[n] as (typeof ids)[number], { holder }));

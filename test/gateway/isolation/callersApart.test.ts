@@ -35,7 +35,7 @@ const headersOf = async (sub: string, ...taxpayers: readonly string[]) => ({
 
 it('An outage of an endpoint is found by three callers for all, and costs one trial at a time until one is answered', async () => {
   const resetMs = 60_000;
-  const { one, sandbox, advance, ...fleet } = await startFleet({ breakerResetMs: resetMs });
+  const { one, sandbox, advance, ...fleet } = await startFleet({ BREAKER_RESET_MS: resetMs });
   const ids = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
   for (const id of ids) await one.broker.record(id);
   /** Each of twenty callers reads a job of a taxpayer of its own. */
@@ -71,7 +71,7 @@ it('An outage of an endpoint is found by three callers for all, and costs one tr
 });
 
 it('The breaker of a caller opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between, even an invalid one', async () => {
-  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
+  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ BREAKER_RESET_MS: 60_000 });
   const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
   for (const taxpayerId of bad) sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
   const read = (id: TaxpayerId, holder = 'one') =>
@@ -96,7 +96,7 @@ it('The breaker of a caller opens when five ids fail in a row within ten seconds
 });
 
 it('A trial that a pause of the fleet refuses proves nothing: once the pause is over, one call is the trial for all', async () => {
-  const { one, two, sandbox, advance, ...fleet } = await startFleet({ size: 2, breakerResetMs: 1000 });
+  const { one, two, sandbox, advance, ...fleet } = await startFleet({ size: 2, BREAKER_RESET_MS: 1000 });
   const taxpayers = fleet.addTaxpayers(20, { status: 'AUTHORIZED' });
   const read = async ({ jobs, broker }: Member, n: number) => {
     const id = taxpayers[n] as TaxpayerId;
@@ -260,7 +260,7 @@ it('A read that waits for a place of a caller whose places are taken is not wait
 });
 
 it('A read that a refused caller began is made again for another who waited for it', async () => {
-  const { one, sandbox, addTaxpayer, addJob } = await startFleet({ breakerResetMs: 60_000 });
+  const { one, sandbox, addTaxpayer, addJob } = await startFleet({ BREAKER_RESET_MS: 60_000 });
   const id = addTaxpayer({ status: 'AUTHORIZED' });
   const readAs = (holder: string | undefined, job = addJob(id)) => outcomeOf(one.jobs.status(id, job, { holder }));
   sandbox.arm({ endpoint: 'refreshJob', fault: { status: 500 } });

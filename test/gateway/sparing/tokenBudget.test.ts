@@ -30,7 +30,7 @@ async function read(readers: number, holder?: string, members = fleet.members, h
 const poll = (readers: number, holder?: string) => read(readers, holder, fleet.members, 'poll');
 
 it('the hourly budget of token calls is used in full, whichever members ask, and begins anew each hour', async () => {
-  fleet = await startFleet({ size: 4, budgetPerHour: 64 });
+  fleet = await startFleet({ size: 4, TOKEN_BUDGET_PER_HOUR: 64 });
   await read(8);
   await read(70, undefined, fleet.members.slice(0, 2));
   for (const member of fleet.members) await read(20, undefined, [member]);
@@ -56,7 +56,7 @@ it('an hour that a process knows to be spent is over when the client secret chan
 
 describe("one caller's share of the hourly budget", () => {
   it('is a quarter of it, whatever others take, over the whole fleet, also for ids that do not exist', async () => {
-    fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetCallerShare: 0.25 });
+    fleet = await startFleet({ size: 2, TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25 });
     for (let n = 0; n < 100; n += 1) {
       const { broker } = fleet.members[n % 2] as Member;
       await outcomeOf(broker.record(fleet.ids.taxpayerId(`nobody-${n}`), { holder: 'hostile' }));
@@ -70,7 +70,7 @@ describe("one caller's share of the hourly budget", () => {
 
   it('is at least one call; when it is spent, an older record is shown as stale', async () => {
     const freshness = { share: 0, minMs: hour };
-    fleet = await startFleet({ budgetPerHour: 3, budgetCallerShare: 0.1, freshness });
+    fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 3, TOKEN_BUDGET_CALLER_SHARE: 0.1, freshness });
     const { broker } = fleet.one;
     const id = fleet.addTaxpayer();
     await broker.record(id);
@@ -82,7 +82,7 @@ describe("one caller's share of the hourly budget", () => {
 
 describe('the share of watchers in the hourly budget', () => {
   it('is a half of it, over the whole fleet, so that queries always have the other half', async () => {
-    fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetWatchShare: 0.5 });
+    fleet = await startFleet({ size: 2, TOKEN_BUDGET_PER_HOUR: 64, budgetWatchShare: 0.5 });
     expect(await poll(100)).toBe(32);
     expect(await read(100)).toBe(32);
     fleet.advance(hour);
@@ -91,14 +91,14 @@ describe('the share of watchers in the hourly budget', () => {
   });
 
   it('spends nothing of a caller whose watches are refused', async () => {
-    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, budgetWatchShare: 0.1 });
+    fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25, budgetWatchShare: 0.1 });
     expect(await poll(50, 'one')).toBe(6);
     expect(fleet.one.events).toContain('watch-share-exhausted');
     expect(await read(50, 'one')).toBe(16 - 6);
   });
 
   it('is not used up by what is beyond the share of one caller', async () => {
-    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, budgetWatchShare: 0.5 });
+    fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25, budgetWatchShare: 0.5 });
     await Promise.all(
       fleet.addTaxpayers(32).map((id) => outcomeOf(fleet.one.broker.record(id, { holder: 'one', isWatch: true }))),
     );
@@ -106,7 +106,7 @@ describe('the share of watchers in the hourly budget', () => {
   });
 
   it('refuses no query that waits for the same read', async () => {
-    fleet = await startFleet({ budgetPerHour: 64, budgetWatchShare: 0.01 });
+    fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, budgetWatchShare: 0.01 });
     expect(await poll(2)).toBe(1);
     const { broker } = fleet.one;
     const id = fleet.addTaxpayer();
@@ -139,7 +139,7 @@ it('A refused read names the cap and the setting: RATE_LIMITED at the own one, T
 
 it('While the store does not answer, a process has an eighth of the budget and of each share in an hour', async () => {
   LocalStore.prototype.increment = () => Promise.reject(new StoreError('unreachable'));
-  fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25 });
+  fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25 });
   expect(await read(9, 'one')).toBe(2);
   fleet.advance(hour / 2);
   expect(await read(9)).toBe(6);

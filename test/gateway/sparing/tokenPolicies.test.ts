@@ -52,7 +52,7 @@ describe('token policies', () => {
   ])(
     'also stops the calls of the whole fleet, which then spend no budget, after a 429 with Retry-After: %s',
     async (retryAfter, seconds) => {
-      const { id, one, two, sandbox, advance } = await scene({ budgetPerHour: 2 });
+      const { id, one, two, sandbox, advance } = await scene({ TOKEN_BUDGET_PER_HOUR: 2 });
       const headers = { 'Retry-After': retryAfter };
       sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers }, times: 1 });
       const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
@@ -112,7 +112,7 @@ describe('token policies', () => {
   });
 
   it('shares a failure with readers that were waiting, also on other members', async () => {
-    const { id, one, two, sandbox } = await scene({ callMs: 2000 });
+    const { id, one, two, sandbox } = await scene({ UPSTREAM_TIMEOUT_MS: 1000, UPSTREAM_DEADLINE_MS: 2000 });
     sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const first = outcomeOf(one.broker.record(id));
     await sandbox.whenCalled('taxpayerToken', 1);
