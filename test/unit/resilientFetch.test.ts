@@ -22,9 +22,10 @@ it('a failed try counts for the breaker, also where the budget ends before the n
   const http = new ResilientFetch({ ...times, agents, fetch });
   const origin = `http://127.0.0.1:${await freePort()}`;
   for (let caller = 0; caller < 5; caller += 1) {
-    const left = ['a call'];
+    let isSpent = false;
     const beforeTry = async () => {
-      if (left.pop() === undefined) throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', 'spent');
+      if (isSpent) throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', 'spent');
+      isSpent = true;
     };
     const call = { endpoint: 'taxpayerToken', headers: {}, decode: (json: unknown) => json } as const;
     const about = { url: `${origin}/${caller}`, holder: `caller ${caller}`, taxpayer: `taxpayer ${caller}` };
