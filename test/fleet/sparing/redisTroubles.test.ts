@@ -184,7 +184,7 @@ scene('Every key in Redis ends by itself', async (scenery) => {
   const job = sandbox.addJob({ taxpayerId: id, durationMs: Infinity }).jobId;
   await one.query('query ($id: ID!, $job: ID!) { refreshJob(taxpayerId: $id, jobId: $job) { status } }', { id, job });
   await create(one, 'key');
-  await sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
+  sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
   await read(one, 'nobody');
   const keys = await redis.keys();
   expect(keys.length).toBeGreaterThanOrEqual(4);
