@@ -14,7 +14,7 @@ let runs = 0;
 
 /** Aborts every request that is not answered yet, also those that wait for a connection. */
 export function hangUp() {
-  for (const waiting of Object.values(agent.requests)) for (const each of [...waiting]) each.destroy();
+  for (const waiting of Object.values(agent.requests).flat()) waiting.destroy();
   agent.destroy();
   agent = newAgent();
 }
@@ -214,11 +214,11 @@ function send(
   operation,
   { accept = 'application/json', read = discard, ...options } = {},
 ) {
-  const headers = { authorization, accept, ...(operation && { 'content-type': 'application/json' }) };
+  const headers = { authorization, accept, 'content-type': 'application/json' };
   const sent = request(`${origin}${path}`, { method: 'POST', agent, ...options, headers });
   sent.on('error', () => {});
   sent.on('response', (response) => read(response.on('error', () => {})));
-  sent.end(operation && JSON.stringify(operation));
+  sent.end(JSON.stringify(operation));
   return sent;
 }
 
