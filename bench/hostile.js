@@ -48,7 +48,7 @@ await withStarted(async (start) => {
   await phase('alone', () => delay(seconds.alone * 1000));
   for (const name of names) await phase(name, () => attack([name], seconds.each));
   if (names.length > 1) await phase('all at once', () => attack(names, seconds.all));
-  await phase('a minute later', () => delay(seconds.rest * 1000));
+  await phase('after a rest', () => delay(seconds.rest * 1000));
   process.stdout.write(`\nMeasured on ${machine()}.\n\n${tableOf(rows)}`);
   if (gateway.hasEnded()) process.stdout.write('The gateway ended.\n');
   if (gateway.hasEnded() || rows.some(({ failed }) => failed > 0)) process.exitCode = 1;

@@ -33,14 +33,17 @@ export async function withStarted(work) {
 }
 
 /**
- * The sandbox, with `taxpayers`, and `jobs` that never end of the first twenty of them: `{ url, pid, control, taxpayerIds, jobs }`.
- * `control(method, ...args)` calls its control.
+ * The sandbox of the tests as a process: `{ url, pid, control, taxpayerIds, jobs }`. Its jobs never end; they belong to the first twenty
+ * of its taxpayers. `control(method, ...args)` calls a method of it.
  */
 export async function startService({ taxpayers, jobs = 0, latencyMs = 0 }) {
   const program = fileURLToPath(new URL('../test/support/sandboxProcess.ts', import.meta.url));
   const options = JSON.stringify({ ...client, taxpayers, latencyMs });
   const child = launch(process.execPath, ['--import', 'tsx', program, options]);
-  const { url, controlUrl, taxpayerIds } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
+  const { url, controlUrl, taxpayerIds } = await foundInOutput(
+    child,
+    (line) => line.startsWith('{') && JSON.parse(line),
+  );
   const control = async (method, ...args) => {
     const response = await fetch(`${controlUrl}/${method}`, { method: 'POST', body: JSON.stringify(args) });
     if (!response.ok) throw new Error(`The sandbox refused ${method}: ${await response.text()}`);
@@ -96,13 +99,13 @@ async function startTarget(name, program, service, { env, isPinned, nodeFlags = 
       ...env,
     },
   });
-  const url = await firstLine(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
+  const url = await foundInOutput(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
   return {
     name,
     url: `http://127.0.0.1:${new URL(url).port}/graphql`,
     pid: child.pid,
     output: child.stdout,
-    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    hasEnded: () => hasEnded(child),
     stop: () => endProcess(child, 'SIGTERM'),
     kill: () => endProcess(child),
   };
@@ -130,14 +133,18 @@ function launch(command, args, { isPinned, env, cwd } = {}) {
 
 /** Resolves when the process is gone. */
 async function endProcess(child, signal = 'SIGKILL') {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (hasEnded(child)) return;
   const gone = once(child, 'exit');
   child.kill(signal);
   await gone;
 }
 
+function hasEnded({ exitCode, signalCode }) {
+  return exitCode !== null || signalCode !== null;
+}
+
 /** The first truthy result of `find` over the lines of output. Reads and drops the rest, so that the child never blocks. */
-function firstLine(child, find) {
+function foundInOutput(child, find) {
   return new Promise((resolve, reject) => {
     const lines = createInterface({ input: child.stdout });
     let last = '';

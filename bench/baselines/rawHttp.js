@@ -1,5 +1,5 @@
 // Baseline: the lower bound of the costs. No GraphQL, only node:http: it recognizes the benchmark's queries by their text and
-// caches the caller of each token. It shares its data cache with other baselines. No GraphQL server can be faster.
+// caches the caller of each token. It caches data as mercuriusJit does. No GraphQL server can be faster.
 
 import { createServer } from 'node:http';
 import { hotToken, jobStatus } from '../queries.js';

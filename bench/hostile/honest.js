@@ -15,7 +15,7 @@ export function startHonestCallers(url, callers) {
     await delay((everyMs / callers.length) * place);
     for (let turn = 0; !over.signal.aborted; turn += 1) {
       const dueAt = performance.now() + everyMs;
-      const phase = answers;
+      const phase = answers; // an answer counts for the phase in which it was asked for
       phase.push(await ask({ url, agent, authorization }, { query: queryOf(job, turn) }));
       await delay(Math.max(0, dueAt - performance.now()));
     }

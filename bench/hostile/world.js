@@ -32,7 +32,7 @@ export async function startWorld(start) {
     heavy: heavy.id,
   };
   const callers = await inParallel(honestCallers, 1, async (n) => {
-    const { [n]: job } = service.jobs;
+    const job = service.jobs[n];
     const claims = { scope: 'taxpayers:read refresh-jobs:read client-links:create', taxpayer_ids: [job.taxpayerId] };
     return { job, authorization: await issuer.authorizationOf(`honest-${n}`, claims) };
   });

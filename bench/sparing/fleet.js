@@ -13,7 +13,7 @@ const jobQuery =
 /** Runs a scenario with a fresh fleet and returns its row of figures. */
 export function withFleet({ taxpayers, settings, run }) {
   return withStarted(async (start) => {
-    const sandbox = await start(startService({ latencyMs: 50, taxpayers }));
+    const service = await start(startService({ latencyMs: 50, taxpayers }));
     const redis = await start(startRedis());
     const env = {
       AUTH_MODE: 'disabled',
@@ -30,11 +30,11 @@ export function withFleet({ taxpayers, settings, run }) {
       const { url } = fleet.gateways[n % fleet.gateways.length];
       answers.push(await ask({ url, agent }, { query, variables }));
     };
-    const startMember = () => start(startGateway(sandbox, { env }));
+    const startMember = () => start(startGateway(service, { env }));
     const fleet = {
-      sandbox,
+      service,
       redis,
-      ids: sandbox.taxpayerIds,
+      ids: service.taxpayerIds,
       gateways: await Promise.all(Array.from({ length: size }, startMember)),
       start: startMember,
       /** Reads records from the gateways in turn; the n-th read is of the taxpayer with the index `of(n)`. */
@@ -47,11 +47,11 @@ export function withFleet({ taxpayers, settings, run }) {
       warm: async () => {
         await fleet.records(taxpayers, 50, (n) => n);
         answers.length = 0;
-        await sandbox.control('resetCounters');
+        await service.control('resetCounters');
       },
     };
     await run(fleet);
-    const { taxpayerToken, refreshJob } = await sandbox.control('counters');
+    const { taxpayerToken, refreshJob } = await service.control('counters');
     const calls = { tokenCalls: taxpayerToken, jobCalls: refreshJob };
     return { processes: fleet.gateways.length, ...outcomeOf(answers), ...calls };
   });

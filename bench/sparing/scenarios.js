@@ -47,11 +47,11 @@ export const scenarios = [
       holds: ({ tokenCalls, failed, p99 }) => tokenCalls === 2 && failed === 1 && p99 <= 4000,
     },
     run: async (fleet) => {
-      await fleet.sandbox.control('arm', { endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
+      await fleet.service.control('arm', { endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
       const [holder, ...others] = fleet.gateways;
       fleet.gateways = [holder];
       const lost = fleet.records(1, 1, () => 0);
-      await fleet.sandbox.control('whenCalled', 'taxpayerToken', 1);
+      await fleet.service.control('whenCalled', 'taxpayerToken', 1);
       fleet.gateways = others;
       const waiting = fleet.records(300, 300, () => 0);
       await holder.kill();
@@ -65,10 +65,10 @@ export const scenarios = [
     taxpayers: 20,
     promised: exactly(20),
     run: async (fleet) => {
-      const jobs = await addJobs(fleet.sandbox, fleet.ids);
+      const jobs = await addJobs(fleet.service, fleet.ids);
       await fleet.warm();
       await fleet.statuses(500, 100, jobs);
-      await fleet.sandbox.control('rotateAllTokens');
+      await fleet.service.control('rotateAllTokens');
       // Statuses are cached for a second: only a longer load uses every one of the new tokens.
       for (let burst = 0; burst < 6; burst += 1) {
         await fleet.statuses(500, 200, jobs);
@@ -87,7 +87,7 @@ export const scenarios = [
       const sockets = await watchAll(fleet, 1000);
       await delay(90_000 - (performance.now() - beganAt));
       const told = sockets.map(toldAuthorized);
-      for (const id of fleet.ids) await fleet.sandbox.control('updateTaxpayer', id, { status: 'AUTHORIZED' });
+      for (const id of fleet.ids) await fleet.service.control('updateTaxpayer', id, { status: 'AUTHORIZED' });
       for (const answer of await Promise.all(told)) fleet.note(answer);
       for (const socket of sockets) socket.terminate();
     },
