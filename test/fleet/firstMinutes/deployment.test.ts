@@ -44,39 +44,39 @@ describe('The Dockerfile', () => {
   });
 });
 
-describe.each(['compose.yaml', 'compose.demo.yaml'])('%s', (file) => {
-  const { services } = parse(read(file)) as { services: Record<string, Service> };
+const servicesOf = (file: string) => (parse(read(file)) as { services: Record<string, Service> }).services;
 
-  it('sets settings and mounts files that exist', () => {
-    for (const name of Object.keys(services['gateway']?.environment ?? {})) {
-      expect([...knownSettings, 'NODE_ENV']).toContain(name);
-    }
-    for (const { volumes = [], depends_on = {} } of Object.values(services)) {
-      for (const volume of volumes) expect(existsSync(volume.split(':')[0] ?? '')).toBe(true);
-      for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
-    }
-  });
-
-  if (file === 'compose.yaml') {
-    it('has Prometheus scrape the gateway where it serves metrics', () => {
-      const port = services['gateway']?.environment?.['METRICS_PORT'];
-      expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
-    });
-
-    it('publishes the port that the gateway listens on, whatever .env says', () => {
-      const { ports, environment } = services['gateway'] ?? {};
-      expect(ports).toEqual([`4000:${environment?.['PORT']}`]);
-    });
-    return;
+it.each(['compose.yaml', 'compose.demo.yaml'])('%s sets settings and mounts files that exist', (file) => {
+  const services = servicesOf(file);
+  for (const name of Object.keys(services['gateway']?.environment ?? {})) {
+    expect([...knownSettings, 'NODE_ENV']).toContain(name);
   }
+  for (const { volumes = [], depends_on = {} } of Object.values(services)) {
+    for (const volume of volumes) expect(existsSync(volume.split(':')[0] ?? '')).toBe(true);
+    for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
+  }
+});
 
-  it('needs no file, and is reached from this machine alone, also by the page of docs/clients.md', () => {
-    const [page] = /http:\/\/localhost:\d+(?=> shows)/.exec(read('docs/clients.md')) ?? [];
-    expect(services['gateway']?.environment?.['CORS_ORIGINS']?.split(',')).toContain(page);
-    const published = Object.values(services).flatMap(({ ports = [] }) => ports);
-    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
-    expect(Object.values(services).filter((each) => 'env_file' in each)).toEqual([]);
+describe('compose.yaml', () => {
+  const { gateway } = servicesOf('compose.yaml');
+
+  it('has Prometheus scrape the gateway where it serves metrics', () => {
+    const port = gateway?.environment?.['METRICS_PORT'];
+    expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
   });
+
+  it('publishes the port that the gateway listens on, whatever .env says', () => {
+    expect(gateway?.ports).toEqual([`4000:${gateway?.environment?.['PORT']}`]);
+  });
+});
+
+it('compose.demo.yaml needs no file, and is reached from this machine alone, also by the page of docs/clients.md', () => {
+  const services = servicesOf('compose.demo.yaml');
+  const [page] = /http:\/\/localhost:\d+(?=> shows)/.exec(read('docs/clients.md')) ?? [];
+  expect(services['gateway']?.environment?.['CORS_ORIGINS']?.split(',')).toContain(page);
+  const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+  for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
+  expect(Object.values(services).filter((each) => 'env_file' in each)).toEqual([]);
 });
 
 interface Service {
