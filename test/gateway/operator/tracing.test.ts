@@ -68,7 +68,9 @@ describe('Traces', () => {
     for (const name of [readToken, readJob]) {
       const call = named(spans, name);
       expect(call).toMatchObject({ traceId, parentSpanId: http.spanId, kind: 3 });
-      expect(call.start >= http.start && call.end >= call.start && http.end >= call.end).toBe(true);
+      expect(call.start).toBeGreaterThanOrEqual(http.start);
+      expect(call.end).toBeGreaterThanOrEqual(call.start);
+      expect(call.end).toBeLessThanOrEqual(http.end);
     }
     expect(Number(http.end) / 1e6).toBeGreaterThan(Date.now() - 60_000);
     expect(Number(http.end) / 1e6).toBeLessThan(Date.now() + 1000);
@@ -178,7 +180,7 @@ describe('Traces', () => {
     expect(calls.length).toBeGreaterThan(0);
     for (const call of calls) {
       expect(call.parentSpanId).toBe(stream.spanId);
-      expect(stream.end >= call.end).toBe(true);
+      expect(call.end).toBeLessThanOrEqual(stream.end);
     }
   });
 
