@@ -66,6 +66,6 @@ it.each([
   const gateway = await gatewayThatKeepsAlive();
   const response = await post(`${gateway.origin}/graphql`, { query: watchJob, variables: addJob(gateway) }, { accept });
   const pieces = streamReader(response);
-  for (let piece = ''; !piece.includes('PROCESSING'); ) piece = (await pieces.next(separator)) ?? '';
+  await until(async () => (await pieces.next(separator))?.includes('PROCESSING') === true);
   expect([await pieces.next(separator), await pieces.next(separator)]).toEqual([sign, sign]);
 });

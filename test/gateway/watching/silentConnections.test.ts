@@ -67,10 +67,11 @@ it.each(['accepts', 'updates'])(
       expect((await next).value).toMatchObject({ status: 'PROCESSING' });
       next = updates.next();
     }
-    while (causes.length === 0) await jest.advanceTimersByTimeAsync(1000);
+    for (let seconds = 0; causes.length === 0 && seconds < 60; seconds += 1) await jest.advanceTimersByTimeAsync(1000);
+    expect(causes).toEqual([new Error('The network was silent for 40 seconds')]);
     await jest.advanceTimersByTimeAsync(1000); // the pause
     expect((await next).value).toMatchObject({ status: 'COMPLETED' });
-    expect(causes).toEqual([new Error('The network was silent for 40 seconds')]);
+    expect(causes).toHaveLength(1);
     expect(isRetryable(causes[0])).toBe(true);
     expect(opened).toBe(2);
   },
