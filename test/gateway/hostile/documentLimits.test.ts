@@ -55,12 +55,15 @@ describe('an error names the limit and its value', () => {
   test.each([
     [9998, []],
     [9999, ['input.metadata must have at most 10000 values']],
-  ])('metadata with a list of %i numbers', async (length, messages) => {
+  ])('metadata has at most 10,000 values: a list of %i numbers', async (length, messages) => {
     const { errors = [] } = await gateway.query(create, { m: { list: Array(length).fill(0) } });
     expect(errors.map(({ message }) => message)).toEqual(messages);
   });
 
-  test.each(['x'.repeat(200_000), Array(60_000).fill('')])('a link that repeats a variable', async (m) => {
+  test.each([
+    ['a long text', 'x'.repeat(200_000)],
+    ['many texts', Array(60_000).fill('')],
+  ])('the input of a link counts a variable as often as it is repeated: %s', async (_, m) => {
     const query = `mutation($m: [String]) { createClientLink(input: { metadata: { a: [${'$m '.repeat(20)}] } }) { replayed } }`;
     const { errors } = await gateway.query(query, { m });
     expect(errors?.[0]?.message).toBe('input must have at most 262144 characters (MAX_BODY_BYTES)');
