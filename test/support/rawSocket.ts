@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { atEnd } from './atEnd.js';
 
@@ -74,10 +75,18 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
     answerTo(id: string) {
       return this.message((message) => message.id === id);
     },
-    /** Opens the connection and sends `connection_init`; resolves on the acknowledgement. */
-    async init(parameters?: unknown) {
+    /** The TCP connection, once it is there. */
+    get connection(): Socket {
+      return (socket as unknown as { readonly _socket: Socket })._socket;
+    },
+    /** Sends `connection_init` as soon as the connection is open. */
+    async sendInit(parameters?: unknown) {
       await opened;
-      this.send({ type: 'connection_init', ...(parameters !== undefined && { payload: parameters }) });
+      this.send({ type: 'connection_init', payload: parameters });
+    },
+    /** The same; resolves on the acknowledgement. */
+    async init(parameters?: unknown) {
+      await this.sendInit(parameters);
       await this.message('connection_ack');
     },
     end: () => socket.terminate(),

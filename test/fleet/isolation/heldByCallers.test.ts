@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { atEnd } from '../../support/atEnd.js';
 import {
   type Environment,
@@ -46,8 +45,7 @@ function socketOf({ gateway, sockets }: Scene) {
 const kinds = {
   socket: async (scene: Scene, headers: Texts) => {
     const socket = socketOf(scene);
-    await socket.opened;
-    socket.send({ type: 'connection_init', payload: headers });
+    await socket.sendInit(headers);
     const opened = socket.message('connection_ack').then(() => 'open');
     return Promise.race([opened, socket.closed.then(({ code, reason }) => `${code} ${reason}`)]);
   },
@@ -143,12 +141,11 @@ it('parts of messages that are not complete are counted: too many of one caller 
   const begin = async (sub: string) => {
     const socket = await initSocket(gateway, { authorization: `Bearer ${await provider.token({ sub })}` });
     // In one piece with a whole message and a ping, which must not make them forgotten.
-    const { _socket: connection } = socket.socket as unknown as { readonly _socket: Socket };
-    connection.cork();
+    socket.connection.cork();
     socket.send({ type: 'pong' });
     socket.socket.send(`{"type":"ping","payload":{"filler":"${'x'.repeat(20_000)}`, { fin: false });
     socket.socket.ping();
-    connection.uncork();
+    socket.connection.uncork();
     return socket;
   };
   const finish = async ({ socket, message }: Awaited<ReturnType<typeof begin>>) => {

@@ -92,8 +92,7 @@ function addTaxpayer(label: string) {
 const transports = {
   ws: async (query: string, id: string, headers: Texts) => {
     const socket = rawSocket(gateway.origin);
-    await socket.opened;
-    socket.send({ type: 'connection_init', payload: { ...headers, extra: canaries['unknown parameter of a socket'] } });
+    await socket.sendInit({ ...headers, extra: canaries['unknown parameter of a socket'] });
     const ready = socket.message('connection_ack').then(() => true);
     const closed = socket.closed.then(({ code, reason }) => `${code} ${reason}`);
     if (!(await Promise.race([ready, closed.then(() => false)]))) return closed;

@@ -11,8 +11,7 @@ const memberOf = async (groups: number) =>
 const overHttp = (authorization: string) => gateway.query('{ __typename }', {}, { authorization });
 async function overWebSocket(authorization: string): Promise<unknown> {
   const socket = rawSocket(gateway.origin);
-  await socket.opened;
-  socket.send({ type: 'connection_init', payload: { authorization } });
+  await socket.sendInit({ authorization });
   const outcome = await Promise.race([socket.message('connection_ack'), socket.closed]);
   socket.end();
   return outcome;

@@ -100,10 +100,9 @@ describe('Over WebSocket', () => {
 
     it.each(kinds)('of %s at once closes it, while another caller is answered', async (kind, send) => {
       const [hostile, honest] = [await connected(`hostile with ${kind}`), await connected('honest')];
-      const { _socket: transport } = hostile.socket as unknown as { _socket: { cork(): void; uncork(): void } };
-      transport.cork(); // all in one write
+      hostile.connection.cork(); // all in one write
       for (let n = 0; n < 5000; n += 1) send(hostile);
-      transport.uncork();
+      hostile.connection.uncork();
       await allRead(honest, kind);
       expect(await hostile.closed).toEqual({ code: 1013, reason: 'Too many messages' });
     });

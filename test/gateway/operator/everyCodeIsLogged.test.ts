@@ -115,10 +115,8 @@ const transports = {
   sse: (sent: Sent) => ask(sent, '/graphql/stream', 'text/event-stream'),
   ws: async ({ gateway, requestId, authorization, document: query, variables }: Sent) => {
     const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
-
-    await socket.opened.catch(() => {});
+    await socket.sendInit({ authorization }).catch(() => {});
     if (socket.socket.readyState !== socket.socket.OPEN) return requestId;
-    socket.send({ type: 'connection_init', payload: { authorization } });
     const ready = socket.message('connection_ack').then(() => true);
     if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return requestId;
     socket.subscribe({ query, variables });

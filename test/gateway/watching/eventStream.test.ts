@@ -140,12 +140,9 @@ it.each(['an EventSource', 'a WebSocket'])(
       who === 'a WebSocket'
         ? rawSocket(gateway.origin)
         : rawRequest(gateway.origin, { path: `/graphql/stream?${search}`, headers });
-    if ('opened' in leaving) {
-      await leaving.opened;
-      leaving.send({ type: 'connection_init', payload: { authorization } });
-    }
+    if ('sendInit' in leaving) await leaving.sendInit({ authorization });
     await until(() => provider.counts.jwks > 0);
-    if ('opened' in leaving) leaving.end();
+    if ('sendInit' in leaving) leaving.end();
     else leaving.destroy();
     await metric(gateway, 'gateway_open_streams{transport="sse"}'); // its end reaches the gateway before this answer
     provider.release();

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { jest } from '@jest/globals';
 import { WebSocket } from 'ws';
@@ -84,10 +83,9 @@ describe('subscriptions over WebSocket', () => {
       'a message in very many pieces',
       async (socket: RawSocket) => {
         await socket.init();
-        const { _socket: connection } = socket.socket as unknown as { readonly _socket: Socket };
-        connection.setNoDelay().write(clientFrame(1, Buffer.of(), 60_000));
+        socket.connection.setNoDelay().write(clientFrame(1, Buffer.of(), 60_000));
         for (let n = 0; n < 3000; n += 1) {
-          connection.write('x');
+          socket.connection.write('x');
           await endOfTurn();
         }
       },
@@ -219,8 +217,7 @@ describe('a caller on a socket', () => {
     const headers = { authorization: await provider.watcherOf([]) };
     await rawSocket(guarded.origin, { headers }).init();
     const socket = rawSocket(guarded.origin, { headers });
-    await socket.opened;
-    socket.send({ type: 'connection_init', payload: { authorization: 7 } });
+    await socket.sendInit({ authorization: 7 });
     expect((await socket.closed).code).toBe(4401);
   });
 
@@ -243,8 +240,7 @@ describe('a caller on a socket', () => {
     ['a malformed token', { authorization: 'Bearer x' }, /not a signed JWT/],
   ])('is rejected with %s, and told why', async (_, parameters, reason) => {
     const socket = rawSocket(guarded.origin);
-    await socket.opened;
-    socket.send({ type: 'connection_init', payload: parameters });
+    await socket.sendInit(parameters);
     expect(await socket.closed).toEqual({ code: 4401, reason: expect.stringMatching(reason) });
     expect(socket.received).toEqual([]);
   });
