@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { buildSchema, type GraphQLField, type GraphQLObjectType, getNamedType, isObjectType } from 'graphql';
+import { read } from './repository.js';
 import { seeded } from './seeded.js';
 import { times } from './times.js';
 
@@ -13,7 +13,7 @@ interface GeneratedQuery {
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-const schema = buildSchema(readFileSync('src/schema/schema.graphql', 'utf8'), { assumeValidSDL: true });
+const schema = buildSchema(read('src/schema/schema.graphql'), { assumeValidSDL: true });
 const deepest = 4;
 
 /** Queries of the schema with what clients use: aliases, fragments, variables, sometimes directives. Some have mistakes. */

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { signatureAlgorithms } from '../../../src/auth/verifyToken.js';
 import { codesOf, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../../support/identityProvider.js';
+import { read } from '../../support/repository.js';
 
 // The settings of docs/identity-providers.md, each with tokens as the provider documents them. Only the key set is another.
 
-const page = readFileSync('docs/identity-providers.md', 'utf8');
+const page = read('docs/identity-providers.md');
 const settingsUnder = (heading: string) => {
   const [, block = ''] = /```sh\n([\s\S]*?)```/.exec(page.split(`\n## ${heading}\n`)[1] ?? '') ?? [];
   const lines = [...block.matchAll(/^(AUTH_\w+)=(?:'(.*)'|(.*))$/gm)];

@@ -1,12 +1,13 @@
 import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 import { rawSocket } from '../../support/rawSocket.js';
+import { times } from '../../support/times.js';
 
 const provider = await startTrustedProvider();
 const gateway = await startTestGateway(provider.env);
 
 /** The header of a caller in so many groups, which each take 54 characters of the token. */
 const memberOf = async (groups: number) =>
-  `Bearer ${await provider.token({ groups: Array.from({ length: groups }, () => crypto.randomUUID()) })}`;
+  `Bearer ${await provider.token({ groups: times(groups, () => crypto.randomUUID()) })}`;
 
 const overHttp = (authorization: string) => gateway.query('{ __typename }', {}, { authorization });
 async function overWebSocket(authorization: string): Promise<unknown> {

@@ -10,7 +10,8 @@ const bob: Caller = { ...anyone, holder: 'bob' };
 
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string) {
-  return Array.from({ length: operations }).filter(() => refusal(limit, caller, address) === undefined).length;
+  const refusals = times(operations, () => refusal(limit, caller, address));
+  return refusals.filter((each) => each === undefined).length;
 }
 
 function refusal(limit: Quota, caller: Caller, address?: string): GatewayError | undefined {

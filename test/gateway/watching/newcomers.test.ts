@@ -3,6 +3,7 @@ import { endOfTurn } from '../../../src/process/pause.js';
 import { startTestGateway, whenMetric } from '../../support/gateway.js';
 import { clientFrame, rawHttp, rawUpgrade } from '../../support/rawHttp.js';
 import { initSocket, rawSocket } from '../../support/rawSocket.js';
+import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
 const continuation = 0x0;
@@ -110,7 +111,7 @@ describe('an unauthenticated socket', () => {
   });
 
   it('takes no place when it has left before its turn', async () => {
-    const leaving = Array.from({ length: 40 }, () => rawHttp(gateway.origin));
+    const leaving = times(40, () => rawHttp(gateway.origin));
     for (const { write, answer } of leaving) {
       write('GET /health/live HTTP/1.1', 'host: gateway', '', '');
       await answer();
