@@ -31,18 +31,16 @@ import { postEvents } from '../../support/streamReader.js';
 import { together } from '../../support/together.js';
 import { until } from '../../support/until.js';
 
-let running: TestGateway;
-let url: string;
-beforeEach(async () => {
-  running = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '1' });
-  url = `${running.origin}/graphql`;
-});
-
 describe('Errors as the typed client reads them', () => {
+  let running: TestGateway;
+  beforeEach(async () => {
+    running = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '1' });
+  });
+
   /** The first call uses up the token budget, the second is refused by it. */
   const ask = async (taxpayerId: string) => {
     const body = { query: print(TaxpayerTokenDocument), variables: { taxpayerId } };
-    return (await post(url, body)).json();
+    return (await post(`${running.origin}/graphql`, body)).json();
   };
 
   it('have code, retryability and time', async () => {
@@ -79,27 +77,22 @@ describe('Errors as the typed client reads them', () => {
     const response = await fetch(await serve(cut));
     expect(isRetryable(await response.json().catch((failure: unknown) => failure))).toBe(true);
   });
-
-  it('has types for every document', () => {
-    // @ts-expect-error the job's id is needed
-    const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
-    expect(variables).toBeDefined();
-  });
 });
 
-describe('watchRefreshJob', () => {
-  const watch = (overrides: object) => {
-    const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
-    return watchRefreshJob({ url, taxpayerId, jobId, ...overrides });
-  };
+it('The documents of the typed client have types for their variables', () => {
+  // @ts-expect-error the job's id is needed
+  const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
+  expect(variables).toBeDefined();
+});
 
-  it('fails at once where no gateway is', async () => {
-    await expect(watch({ url: `${running.origin}/elsewhere` }).next()).rejects.toThrow(
-      'The gateway answered with status 404',
-    );
-    const page = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
-    await expect(watch({ fetch: page }).next()).rejects.toThrow('The gateway answered with status 200 and text/html');
-  });
+it('A watch fails at once where no gateway is', async () => {
+  const job = { taxpayerId: 'x', jobId: 'y' };
+  const url = `${(await startTestGateway()).origin}/elsewhere`;
+  await expect(watchRefreshJob({ url, ...job }).next()).rejects.toThrow('The gateway answered with status 404');
+  const fetch = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
+  await expect(watchRefreshJob({ url, ...job, fetch }).next()).rejects.toThrow(
+    'The gateway answered with status 200 and text/html',
+  );
 });
 
 it('A watch ends for a code of a later gateway, which trying again cannot cure', async () => {
