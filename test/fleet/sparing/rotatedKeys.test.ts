@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { anyone } from '../../../src/auth/caller.js';
 import { Sealer } from '../../../src/cache/Sealer.js';
 import { Secret } from '../../../src/config/Secret.js';
@@ -40,7 +41,7 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
       const first = createLink(gateways[a].origin, `created by ${a}`);
       await sandbox.whenCalled('createClientLink', 1);
       const second = createLink(gateways[b].origin, `created by ${a}`);
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await delay(300); // the second looks at the claim of the first
       sandbox.release('held');
       const [created, given] = [(await first).data?.createClientLink, (await second).data?.createClientLink];
       expect(created?.replayed).toBe(false);

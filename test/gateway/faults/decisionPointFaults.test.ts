@@ -94,6 +94,7 @@ function tokenOf(sub: string, taxpayers: readonly string[] = []) {
 }
 
 it('each kind of failure is counted as what it is', async () => {
+  // Those that the tests above have met.
   const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
   const met = [...metrics.matchAll(/^gateway_decision_seconds_count\{.*outcome="([^"]+)"/gm)].map(
     ([, outcome]) => outcome,

@@ -1,9 +1,11 @@
+import { jest } from '@jest/globals';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/Sealer.js';
 import { Secret } from '../../../src/config/Secret.js';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { StoreError } from '../../../src/stores/StoreError.js';
 import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
+import { atEnd } from '../../support/atEnd.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 
@@ -138,7 +140,8 @@ it('A refused read names the cap and the setting: RATE_LIMITED at the own one, T
 });
 
 it('While the store does not answer, a process has an eighth of the budget and of each share in an hour', async () => {
-  LocalStore.prototype.increment = () => Promise.reject(new StoreError('unreachable'));
+  const increment = jest.spyOn(LocalStore.prototype, 'increment').mockRejectedValue(new StoreError('unreachable'));
+  atEnd(() => increment.mockRestore());
   fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25 });
   expect(await read(9, 'one')).toBe(2);
   fleet.advance(hour / 2);
