@@ -12,6 +12,7 @@ import {
 } from '../support/gateway.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { scratch } from '../support/scratch.js';
+import { times } from '../support/times.js';
 import { until } from '../support/until.js';
 import { makeReadOnly, smallDisk } from './support/faultyDisk.js';
 
@@ -41,7 +42,7 @@ describe('A gateway whose store directory has trouble while it uses it', () => {
     const before = newTaxpayer();
     await read(one, before);
     disk.fill([one.pid]);
-    const taxpayers = Array.from({ length: 40 }, newTaxpayer);
+    const taxpayers = times(40, newTaxpayer);
     for (const id of [...taxpayers, ...taxpayers]) await read(one, id);
     await until(() => isDegraded(one));
     expect(one.output()).toMatch(/The directory cannot write/);

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway, whenMetric } from '../support/gateway.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { times } from '../support/times.js';
 import { until } from '../support/until.js';
 
 const readQuery = `query ($id: ID!, $job: ID!) {
@@ -47,7 +48,7 @@ describe('Two gateways under load', () => {
       const { id } = sandbox.addTaxpayer({ status: 'AUTHORIZED' });
       return { id, job: sandbox.addJob({ taxpayerId: id, durationMs: Infinity }).jobId };
     };
-    const known = Array.from({ length: 20 }, addTaxpayer);
+    const known = times(20, addTaxpayer);
     const added: { id: string }[] = [];
     const readErrors: unknown[] = [];
     const linkErrors = new Set<string>();

@@ -10,8 +10,7 @@ const bob: Caller = { ...anyone, holder: 'bob' };
 
 /** How many of that many operations get through. */
 function admitted(limit: Quota, caller: Caller, operations: number, address?: string) {
-  const refusals = times(operations, () => refusal(limit, caller, address));
-  return refusals.filter((each) => each === undefined).length;
+  return times(operations, () => refusal(limit, caller, address)).filter((error) => error === undefined).length;
 }
 
 function refusal(limit: Quota, caller: Caller, address?: string): GatewayError | undefined {

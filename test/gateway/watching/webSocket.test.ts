@@ -158,13 +158,8 @@ describe('a full or stopping gateway', () => {
     const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
     const { sandbox } = gateway;
     const job = addJob(gateway);
-    const sockets = times(4, () => initSocket(gateway));
-    const [idle, watcher, asking, waiting] = (await Promise.all(sockets)) as [
-      RawSocket,
-      RawSocket,
-      RawSocket,
-      RawSocket,
-    ];
+    const connected = () => initSocket(gateway);
+    const [idle, watcher, asking, waiting] = await Promise.all([connected(), connected(), connected(), connected()]);
     watcher.subscribe(watching(job));
     asking.subscribe(watching(job), 'cut');
     for (const each of [watcher, asking]) await each.message('next');
