@@ -36,7 +36,10 @@ const provider = new Provider(issuer, {
       defaultResource: () => 'https://gateway.example/',
       useGrantedResource: () => true,
       getResourceServerInfo: () => ({
-        ...{ audience, scope: 'taxpayers:read', accessTokenTTL: 300, accessTokenFormat: 'jwt' },
+        audience,
+        scope: 'taxpayers:read',
+        accessTokenTTL: 300,
+        accessTokenFormat: 'jwt',
         jwt: { sign: { alg: 'ES256' } },
       }),
     },

@@ -35,7 +35,9 @@ async function scene(subject: string) {
   point.allow(subject, [id]);
   const headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
   return {
-    ...{ sandbox, id, name: `Name for ${subject}` },
+    sandbox,
+    id,
+    name: `Name for ${subject}`,
     ask: (query: string, variables: object = { id }): Promise<Answer<Record<string, unknown>>> =>
       gateway.query(query, variables, headers),
     asked: () => point.asked.filter(({ body }) => body.subject.id === subject).length,

@@ -51,9 +51,8 @@ describe('a record that the service cannot give', () => {
       advance(n * 1000);
     }
     expect(calls()).toBe(4);
-    await expect(broker.record(id)).rejects.toMatchObject({
-      ...{ code: 'UPSTREAM_REJECTED', retryAfterSeconds: 1, reason: 'HTTP 422' },
-    });
+    const refusal = { code: 'UPSTREAM_REJECTED', retryAfterSeconds: 1, reason: 'HTTP 422' };
+    await expect(broker.record(id)).rejects.toMatchObject(refusal);
     expect(calls()).toBe(4);
     await outcomeOf(two.broker.record(id));
     expect(calls()).toBe(5);

@@ -17,8 +17,14 @@ it.each([
   const { origin, logs } = await startTestGateway(provider.env);
   const connection = rawHttp(origin);
   connection.write(
-    ...['POST /graphql HTTP/1.1', 'Host: x', 'Content-Type: application/json', 'X-Request-Id: left-early'],
-    ...[`Authorization: ${await provider.watcherOf([])}`, `Content-Length: ${body.length}`, '', sent],
+    'POST /graphql HTTP/1.1',
+    'Host: x',
+    'Content-Type: application/json',
+    'X-Request-Id: left-early',
+    `Authorization: ${await provider.watcherOf([])}`,
+    `Content-Length: ${body.length}`,
+    '',
+    sent,
   );
   await fetch(`${origin}/health/live`);
   connection.socket.resetAndDestroy();

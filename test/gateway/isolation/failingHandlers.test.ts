@@ -9,7 +9,8 @@ afterEach(() => http?.stop());
 async function serve(handler: Handler) {
   const { lines, log } = recordedLog();
   http = new HttpServer({
-    ...{ host: '127.0.0.1', port: 0 },
+    host: '127.0.0.1',
+    port: 0,
     routes: new Map<string, Handler>([['/', handler]]),
     log,
   });

@@ -76,8 +76,11 @@ describe('the address of a caller', () => {
 
   test('is in the audit line of a refused token', async () => {
     const gateway = await startTestGateway({
-      ...{ TRUSTED_PROXIES: '127.0.0.1', AUTH_MODE: 'jwt', AUTH_AUDIENCE: 'gateway' },
-      ...{ AUTH_JWKS_URL: 'http://127.0.0.1:9/', AUTH_ISSUER: 'https://id.example/' },
+      TRUSTED_PROXIES: '127.0.0.1',
+      AUTH_MODE: 'jwt',
+      AUTH_AUDIENCE: 'gateway',
+      AUTH_JWKS_URL: 'http://127.0.0.1:9/',
+      AUTH_ISSUER: 'https://id.example/',
     });
     await gateway.query('{ __typename }', {}, { 'x-forwarded-for': '203.0.113.7' });
     expect(linesWith(gateway.logs, { audit: 'token-refused' })[0]).toMatchObject({

@@ -39,7 +39,11 @@ interface Sent {
 /** Sends on a connection of its own, with the certificate if there is one. */
 async function send(client: CertificateFiles | undefined, { path = '/graphql', query }: Sent = {}) {
   const sending = request({
-    ...{ host: '127.0.0.1', port: gateway.gateway.port, path, agent: false, rejectUnauthorized: false },
+    host: '127.0.0.1',
+    port: gateway.gateway.port,
+    path,
+    agent: false,
+    rejectUnauthorized: false,
     ...(client && { cert: readFileSync(client.certFile), key: readFileSync(client.keyFile) }),
     method: query === undefined ? 'GET' : 'POST',
     headers: { 'content-type': 'application/json' },

@@ -91,7 +91,9 @@ test('over TLS, a gateway that is told to end does not wait for a client that se
 describe('a client that sends slowly on purpose', () => {
   const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
   const plain = {
-    ...{ host: '127.0.0.1', port: 0, log: createLogger('silent') },
+    host: '127.0.0.1',
+    port: 0,
+    log: createLogger('silent'),
     routes: new Map([['/', () => {}]]),
   };
 
