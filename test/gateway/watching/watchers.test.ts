@@ -33,9 +33,10 @@ beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
   sandbox.resetCounters();
   // Timers are ours, so that nothing waits; the sockets to the service are real.
-  const ofTheLoop = ['setImmediate', 'nextTick', 'queueMicrotask', 'hrtime'] as const;
-  const doNotFake = [...ofTheLoop, 'setInterval', 'clearInterval'] as const;
-  jest.useFakeTimers({ now: Math.ceil(Date.now() / hour) * hour, doNotFake: [...doNotFake] });
+  jest.useFakeTimers({
+    now: Math.ceil(Date.now() / hour) * hour,
+    doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'hrtime', 'setInterval', 'clearInterval'],
+  });
 });
 afterEach(async () => {
   jest.useRealTimers();
@@ -45,7 +46,7 @@ afterEach(async () => {
 
 /** What one process of the gateway has between its resolvers and the service. */
 async function start(env: Environment = {}, bounds: Bounds = {}): Promise<RunningServices> {
-  const config = configWith(bounds, { ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
+  const config = configWith(bounds, { ...environmentFor(sandbox), ...env });
   metrics = new Metrics();
   running = await startServices({
     config,
@@ -57,9 +58,13 @@ async function start(env: Environment = {}, bounds: Bounds = {}): Promise<Runnin
   return running;
 }
 
-/** Lets the service answer until `isDone`, or until it has nothing left to answer. */
-async function answered(isDone: () => boolean) {
-  for (let idle = 0; idle < 500 && !isDone(); idle = underWay > 0 ? 0 : idle + 1) await new Promise(setImmediate);
+/** Lets the service answer until `isDone` or, at the latest, until it has nothing left to answer. */
+async function answered(isDone = () => false) {
+  let idleTurns = 0;
+  while (idleTurns < 500 && !isDone()) {
+    await new Promise(setImmediate);
+    idleTurns = underWay > 0 ? 0 : idleTurns + 1;
+  }
 }
 
 /** Lets time pass from timer to timer, with answers between, until `isDone`. */
@@ -105,12 +110,13 @@ describe('Watchers of a job', () => {
     const job = addJob();
     const seen = watch(job);
     await pass(() => job.polls() === 16); // beyond half a minute, the default
-    const [began = 0, ...times] = arrivals();
-    for (const [n, time] of times.entries()) {
-      const lastedMs = (n === 0 ? began : (times[n - 1] ?? 0)) - began;
-      const due = Math.min(60_000, Math.max(1000, lastedMs / 2));
-      expect(time - began - lastedMs).toBeGreaterThanOrEqual(0.9 * due - 1);
-      expect(time - began - lastedMs).toBeLessThanOrEqual(1.1 * due + 1);
+    const [began = 0, ...later] = arrivals();
+    let previous = began;
+    for (const time of later) {
+      const due = Math.min(60_000, Math.max(1000, (previous - began) / 2));
+      expect(time - previous).toBeGreaterThanOrEqual(0.9 * due - 1);
+      expect(time - previous).toBeLessThanOrEqual(1.1 * due + 1);
+      previous = time;
     }
     job.become('failed');
     await pass(() => seen.includes('end'));
@@ -147,7 +153,7 @@ describe('Watchers of a job', () => {
       sandbox.arm({ endpoint: 'refreshJob', times: 1, fault });
       job.become('completed');
       await pass(() => job.polls() === 2);
-      await answered(() => false);
+      await answered();
       jest.advanceTimersByTime(3000);
       const late = watch(job);
       await pass(() => seen.includes('end') && late.includes('end'));
@@ -165,12 +171,12 @@ describe('Watchers of a job', () => {
     const early = watch(job);
     await pass(() => job.polls() === 6 * maxTries); // the next poll comes in a minute
     expect(Date.now() - beganAt).toBeGreaterThan(12_000);
-    await answered(() => false);
+    await answered();
     sandbox.disarmAll();
     const polls = job.polls();
     jest.advanceTimersByTime(500);
     const late = watch(job);
-    await answered(() => false);
+    await answered();
     expect(job.polls()).toBe(polls);
     jest.advanceTimersByTime(1700); // with those before, the first pause after a failure and its jitter
     await answered(() => late.length === 1);
@@ -191,7 +197,7 @@ describe('Watchers of a job', () => {
     reads.mockRejectedValue(rateLimited('', { onlyFor: { holder: 'two' } }));
     const other = addJob();
     for (const holder of ['one', 'two']) watch(other, holder);
-    await answered(() => false);
+    await answered();
     expect(reads).toHaveBeenCalledTimes(3);
   });
 
@@ -207,7 +213,7 @@ describe('Watchers of a job', () => {
     sandbox.disarmAll();
     const job = addJob();
     const hostile = [watch(job, 'hostile'), watch(job, 'hostile')];
-    await answered(() => false);
+    await answered();
     expect(hostile).toEqual([[], []]); // their breaker is open
     void running.jobs.watches.watch(jobKey(...job.ids), { holder: 'gone' }).return();
     const beganAt = Date.now();
@@ -216,7 +222,7 @@ describe('Watchers of a job', () => {
     jest.spyOn(jobs.cache, 'inMemory').mockReturnValueOnce(undefined); // evicted from memory
     jest.spyOn(jobs, 'status').mockRejectedValueOnce(rateLimited('', { onlyFor: { holder: 'hostile' } }));
     hostile.push(watch(job, 'hostile'));
-    await answered(() => false);
+    await answered();
     expect(hostile[2]).toEqual(['processing']);
     expect(Date.now()).toBe(beganAt); // no timer had to run
     sandbox.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '1' } } });
@@ -226,7 +232,7 @@ describe('Watchers of a job', () => {
     for (let n = 0; n < 20; n += 1) {
       jest.advanceTimersByTime(1500);
       void watch(job, 'hostile');
-      await answered(() => false);
+      await answered();
     }
     expect([...hostile, honest]).toEqual(Array(4).fill(['processing', 'completed', 'end']));
     const alone = watch(addJob(), 'hostile');
@@ -299,7 +305,7 @@ describe('Watchers of a record', () => {
     jest.advanceTimersByTime(1);
     sandbox.release('late');
     await reading;
-    await answered(() => false);
+    await answered();
     expect(seen).toEqual(['CREATED']);
   });
 
@@ -318,7 +324,7 @@ describe('Watchers of a record', () => {
     jest.advanceTimersByTime(1);
     await answered(() => late.length > 0);
     sandbox.release('late');
-    await answered(() => false);
+    await answered();
     expect([early, late]).toEqual([['CREATED', 'CONSENT_RECEIVED'], ['CONSENT_RECEIVED']]);
   });
 
@@ -354,9 +360,9 @@ describe('Watchers of a record', () => {
     await pass(() => taxpayer.calls() > maxTries);
     for (let n = 0; n < 40; n += 1) {
       void running.broker.watches.watch(taxpayer.id, { holder: 'other' }).return();
-      await answered(() => false);
+      await answered();
       jest.advanceTimersByTime(500);
-      await answered(() => false);
+      await answered();
     }
     sandbox.disarmAll();
     taxpayer.become('COMPLETED');
@@ -388,10 +394,10 @@ describe('Watchers of a record', () => {
     for (const each of watches) void each.next();
     const refusals = async () => /event="watch-share-exhausted"} (\d+)/.exec(await metrics.registry.metrics())?.[1];
     await pass(() => sandbox.tokenCalls(id) === 2);
-    await answered(() => false);
+    await answered();
     for (let timers = 0; timers < 50 && (await refusals()) === '0'; timers += 1) {
       jest.advanceTimersToNextTimer();
-      await answered(() => false);
+      await answered();
     }
     expect(await refusals()).toBe('1');
   });
