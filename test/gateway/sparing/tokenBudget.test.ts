@@ -2,6 +2,7 @@ import { jest } from '@jest/globals';
 import { SealedStore } from '../../../src/cache/SealedStore.js';
 import { Sealer } from '../../../src/cache/Sealer.js';
 import { Secret } from '../../../src/config/Secret.js';
+import type { ReadCall } from '../../../src/datasources/TaxpayerService.js';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { StoreError } from '../../../src/stores/StoreError.js';
 import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
@@ -15,13 +16,13 @@ let fleet: Fleet;
 
 const calls = () => fleet.sandbox.counters().taxpayerToken;
 
-/** So many reads, or polls, by `members` at once, each of another taxpayer; says how many were answered. */
-async function read(readers: number, holder?: string, members = fleet.members, how = 'record') {
-  const ids = fleet.addTaxpayers(readers);
+/** Shares out reads of so many taxpayers to `members`, who all read at once; gives how many were answered. */
+async function readBy(members: readonly Member[], count: number, call: ReadCall = {}) {
+  const ids = fleet.addTaxpayers(count);
   const outcomes: string[] = [];
   const readInTurn = async ({ broker }: Member) => {
     for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
-      outcomes.push(await outcomeOf(broker.record(id, { holder, isWatch: how === 'poll' })));
+      outcomes.push(await outcomeOf(broker.record(id, call)));
     }
   };
   await Promise.all(members.map(readInTurn));
@@ -29,13 +30,14 @@ async function read(readers: number, holder?: string, members = fleet.members, h
   return outcomes.filter((outcome) => outcome === 'answered').length;
 }
 
-const poll = (readers: number, holder?: string) => read(readers, holder, fleet.members, 'poll');
+const read = (count: number, holder?: string) => readBy(fleet.members, count, { holder });
+const poll = (count: number, holder?: string) => readBy(fleet.members, count, { holder, isWatch: true });
 
 it('the hourly budget of token calls is used in full, whichever members ask, and begins anew each hour', async () => {
   fleet = await startFleet({ size: 4, TOKEN_BUDGET_PER_HOUR: 64 });
   await read(8);
-  await read(70, undefined, fleet.members.slice(0, 2));
-  for (const member of fleet.members) await read(20, undefined, [member]);
+  await readBy(fleet.members.slice(0, 2), 70);
+  for (const member of fleet.members) await readBy([member], 20);
   expect(calls()).toBe(64);
   fleet.advance(hour);
   expect(await read(10)).toBe(10);
@@ -140,12 +142,12 @@ it('A refused read names the cap and the setting: RATE_LIMITED at the own one, T
 });
 
 it('While the store does not answer, a process has an eighth of the budget and of each share in an hour', async () => {
-  const increment = jest.spyOn(LocalStore.prototype, 'increment').mockRejectedValue(new StoreError('unreachable'));
-  atEnd(() => increment.mockRestore());
-  fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25 });
+  jest.spyOn(LocalStore.prototype, 'increment').mockRejectedValue(new StoreError('unreachable'));
+  fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25 });
   expect(await read(9, 'one')).toBe(2);
   fleet.advance(hour / 2);
   expect(await read(9)).toBe(6);
   fleet.advance(hour / 2);
   expect(await read(9)).toBe(8);
+  jest.restoreAllMocks();
 });
