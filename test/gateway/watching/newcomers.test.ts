@@ -74,18 +74,20 @@ describe('an unauthenticated socket', () => {
     await known.message('pong');
   });
 
-  it.each([
-    ['one that never ends', text, 20, 1000],
-    ['one in single bytes', text, 80, 1],
-    ['many pieces of one', continuation, 20, 1000],
-  ])('cannot leave a large message unfinished: %s', async (_, opcode, pieces, bytes) => {
+  const headOfLarge = clientFrame(text, Buffer.alloc(0), 200_000);
+  const kilobyte = Buffer.alloc(1000, 'x');
+  const firstFragment = Buffer.from([text, 0x80, 0, 0, 0, 0]); // empty, and not the last
+  const fragment = clientFrame(continuation, kilobyte);
+  fragment[0] = continuation; // without the bit of the last one
+  it.each<[string, Buffer, Buffer, number]>([
+    ['one frame', headOfLarge, kilobyte, 20],
+    ['one frame in single bytes', headOfLarge, Buffer.from('x'), 80],
+    ['many fragments', firstFragment, fragment, 20],
+  ])('cannot leave a large message unfinished: %s', async (_, beginning, piece, pieces) => {
     const { socket } = await upgraded();
-    socket.setNoDelay();
-    if (opcode === continuation) socket.write(Buffer.from([text, 0x80, 0, 0, 0, 0])); // the first piece, which is empty
+    socket.setNoDelay().write(beginning);
     for (let n = 0; n < pieces; n += 1) {
-      const piece = clientFrame(opcode, Buffer.alloc(bytes, 'x'), opcode === text ? 200_000 : bytes);
-      if (opcode === continuation) piece[0] = opcode;
-      socket.write(n === 0 || opcode === continuation ? piece : Buffer.alloc(bytes, 'x'));
+      socket.write(piece);
       await endOfTurn(); // a piece is read in each
     }
     await whenOpen(0, 2000);
@@ -100,10 +102,10 @@ describe('an unauthenticated socket', () => {
     expect(Math.max(...pongs)).toBeLessThan(10); // the test reads in the same turns of the same event loop
   });
 
-  it('gives back its place when its handshake is none', async () => {
+  it('gives back its place when its handshake lacks a key', async () => {
     for (let n = 0; n < 6; n += 1) {
       const { write, answer, closed } = rawHttp(gateway.origin);
-      write(...handshake, '', ''); // without a key
+      write(...handshake, '', '');
       expect(await answer()).toMatchObject({ status: 400, body: expect.stringContaining('Sec-WebSocket-Key') });
       await closed;
     }
