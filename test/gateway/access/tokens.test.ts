@@ -29,8 +29,8 @@ function gatewayFor(providers: readonly IdentityProvider[], env: Environment = {
   });
 }
 
-/** `accepted`, or the message of the refusal. */
-async function outcome(authorization: string | undefined, of = gateway) {
+/** `accepted`, or the code and the message of the refusal, for an Authorization header. */
+async function outcomeOf(authorization: string | undefined, of = gateway) {
   const { status, errors, headers } = await of.query('{ __typename }', {}, { ...(authorization && { authorization }) });
   const [error] = errors ?? [];
   if (error === undefined) return 'accepted';
@@ -38,9 +38,9 @@ async function outcome(authorization: string | undefined, of = gateway) {
   expect(headers.get('www-authenticate')).toBe(status === 503 ? null : challenge);
   return `${error.extensions.code}: ${error.message}`;
 }
-const outcomeOf = async (token: string | Promise<string>, of = gateway) => outcome(`Bearer ${await token}`, of);
-const expectAccepted = async (...asked: Parameters<typeof outcomeOf>) =>
-  expect(await outcomeOf(...asked)).toBe('accepted');
+const outcomeOfToken = async (token: string | Promise<string>, of = gateway) => outcomeOf(`Bearer ${await token}`, of);
+const expectAccepted = async (...asked: Parameters<typeof outcomeOfToken>) =>
+  expect(await outcomeOfToken(...asked)).toBe('accepted');
 
 /** The first key that it publishes. */
 async function keyOf({ jwksUrl }: IdentityProvider): Promise<Record<string, unknown>> {
@@ -99,7 +99,7 @@ describe('An access token', () => {
       Cognito: provider.token({ token_use: 'access' }),
       'a key that the token brings along, and a good signature': provider.token({}, { header: { jwk: {} } }),
     };
-    const outcomes = Object.entries(tokens).map(async ([name, token]) => [name, await outcomeOf(token)]);
+    const outcomes = Object.entries(tokens).map(async ([name, token]) => [name, await outcomeOfToken(token)]);
     const expected = Object.keys(tokens).map((name) => [name, 'accepted']);
     expect(await Promise.all(outcomes)).toEqual(expected);
   });
@@ -107,13 +107,13 @@ describe('An access token', () => {
   it('is taken with its scheme in any case, also when it is remembered, but not with anything around it', async () => {
     const token = await provider.token();
     for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer   ']) {
-      expect(await outcome(`${scheme} ${token}`)).toBe('accepted');
+      expect(await outcomeOf(`${scheme} ${token}`)).toBe('accepted');
     }
     const malformed = 'UNAUTHENTICATED: Authorization must be the word Bearer and one token';
     for (const header of [token, `Bearer\t${token}`, `Bearer ${token} ${token}`, `Bearer ${token},Bearer ${token}`]) {
-      expect(await outcome(header)).toBe(malformed);
+      expect(await outcomeOf(header)).toBe(malformed);
     }
-    expect(await outcome(undefined)).toMatch(
+    expect(await outcomeOf(undefined)).toMatch(
       /: in the Authorization header or, on a WebSocket, as the connection parameter authorization$/,
     );
   });
@@ -138,7 +138,7 @@ describe('An access token', () => {
       ['bound', provider.token({ cnf: { jkt: planted } })],
     ];
     for (const [words, token] of refused) {
-      const message = await outcomeOf(token);
+      const message = await outcomeOfToken(token);
       expect(message).toMatch(new RegExp(`^UNAUTHENTICATED: .*${words}`));
       expect(message).not.toContain(planted);
     }
@@ -149,7 +149,7 @@ describe('An access token', () => {
     await expectAccepted(token);
     for (const at of [5, token.indexOf('.') + 5, token.lastIndexOf('.') + 5]) {
       const other = token[at] === 'A' ? 'B' : 'A';
-      expect(await outcome(`Bearer ${token.slice(0, at)}${other}${token.slice(at + 1)}`)).toMatch(/^UNAUTHENTICATED/);
+      expect(await outcomeOf(`Bearer ${token.slice(0, at)}${other}${token.slice(at + 1)}`)).toMatch(/^UNAUTHENTICATED/);
     }
   });
 
@@ -157,15 +157,15 @@ describe('An access token', () => {
     holdDate();
     const now = nowSeconds();
     const token = `Bearer ${await provider.token({ iat: undefined, nbf: now, exp: now + 60 })}`;
-    expect(await outcome(token)).toBe('accepted');
+    expect(await outcomeOf(token)).toBe('accepted');
     pass(59_000);
-    expect(await outcome(token)).toBe('accepted');
+    expect(await outcomeOf(token)).toBe('accepted');
     pass(10_000);
-    for (let again = 0; again < 2; again += 1) expect(await outcome(token)).toMatch(/has expired$/);
+    for (let again = 0; again < 2; again += 1) expect(await outcomeOf(token)).toMatch(/has expired$/);
     pass(-80_000);
-    expect(await outcome(token)).toMatch(/not valid yet/);
+    expect(await outcomeOf(token)).toMatch(/not valid yet/);
     pass(40_000);
-    expect(await outcome(token)).toBe('accepted');
+    expect(await outcomeOf(token)).toBe('accepted');
   });
 });
 
@@ -175,8 +175,8 @@ describe('Of two providers', () => {
     const both = await gatewayFor([provider, other], { RATE_LIMIT_PER_MINUTE: '1' });
     await expectAccepted(provider.token(), both);
     await expectAccepted(other.token(), both);
-    expect(await outcomeOf(provider.token({ iss: other.issuer }), both)).toMatch(/its issuer publishes$/);
-    expect(await outcomeOf(other.token({ iss: provider.issuer }), both)).toMatch(/its issuer publishes$/);
+    expect(await outcomeOfToken(provider.token({ iss: other.issuer }), both)).toMatch(/its issuer publishes$/);
+    expect(await outcomeOfToken(other.token({ iss: provider.issuer }), both)).toMatch(/its issuer publishes$/);
   });
 
   it('one may change its keys, also under the same kid: what it signed before is refused, what the other signed is not', async () => {
@@ -192,7 +192,7 @@ describe('Of two providers', () => {
     changing.rotateKey('ES256');
     await publishAs('same');
     await expectAccepted(changing.token({}, { kid: 'same' }), both);
-    expect(await outcome(`Bearer ${old}`, both)).toMatch(/its issuer publishes$/);
+    expect(await outcomeOf(`Bearer ${old}`, both)).toMatch(/its issuer publishes$/);
     await expectAccepted(kept, both);
   });
 });
@@ -200,20 +200,20 @@ describe('Of two providers', () => {
 describe('The key set', () => {
   it('is read once more for a hundred tokens of unknown keys, and not at all for what needs no key to be refused', async () => {
     const own = await providerWith();
-    const one = await gatewayFor([own]);
+    const guarded = await gatewayFor([own]);
     const known = await own.token();
-    await expectAccepted(known, one);
+    await expectAccepted(known, guarded);
     const asked = own.counts.jwks;
     for (const token of [own.token({}, { alg: 'none' }), own.token({ iss: 'x' }), own.token({}, { payload: '[]' })]) {
-      expect(await outcomeOf(token, one)).toMatch(/^UNAUTHENTICATED/);
+      expect(await outcomeOfToken(token, guarded)).toMatch(/^UNAUTHENTICATED/);
     }
     expect(own.counts.jwks).toBe(asked);
-    const made = times(100, (n) => outcomeOf(own.token({}, { kid: `made-up-${n}` }), one));
+    const made = times(100, (n) => outcomeOfToken(own.token({}, { kid: `made-up-${n}` }), guarded));
     expect(new Set(await Promise.all(made)).size).toBe(1);
     expect(own.counts.jwks).toBe(asked + 1);
     // Nothing changed: what is known is not verified again.
     const usable = jest.spyOn(IssuerKeys.prototype, 'usable');
-    await expectAccepted(known, one);
+    await expectAccepted(known, guarded);
     expect(usable).not.toHaveBeenCalled();
   });
 
@@ -232,38 +232,39 @@ describe('The key set', () => {
 
   it('that another request has just read serves a token of a new key, too', async () => {
     const own = await providerWith();
-    const one = await gatewayFor([own]);
-    await outcomeOf(own.token(), one);
+    const guarded = await gatewayFor([own]);
+    await outcomeOfToken(own.token(), guarded);
     own.rotateKey('ES256');
     const { usable } = IssuerKeys.prototype;
+    // Another request reads the new key between the two looks at the keys that this one takes.
     jest.spyOn(IssuerKeys.prototype, 'usable').mockImplementationOnce(async function (this: IssuerKeys) {
       const before = await usable.call(this);
       await usable.call(this, before);
       return before;
     });
-    await expectAccepted(own.token(), one);
+    await expectAccepted(own.token(), guarded);
   });
 
   it('that was never read lets nobody in, and says so to callers and probes; then it does', async () => {
     const late = await providerWith();
-    late.behave('drop');
-    const one = await gatewayFor([late]);
-    expect(await readyStatus(one)).toBe(503);
-    expect(await outcomeOf(late.token(), one)).toBe(
+    late.outage(true);
+    const guarded = await gatewayFor([late]);
+    expect(await readyStatus(guarded)).toBe(503);
+    expect(await outcomeOfToken(late.token(), guarded)).toBe(
       'AUTH_UNAVAILABLE: The keys of the identity provider cannot be read at the moment',
     );
-    expect(await outcomeOf(late.token({ iss: 'https://other.example/' }), one)).toMatch(/^UNAUTHENTICATED/);
+    expect(await outcomeOfToken(late.token({ iss: 'https://other.example/' }), guarded)).toMatch(/^UNAUTHENTICATED/);
     const asked = late.counts.jwks;
-    for (let n = 0; n < 9; n += 1) await outcomeOf(late.token(), one);
+    for (let n = 0; n < 9; n += 1) await outcomeOfToken(late.token(), guarded);
     expect(late.counts.jwks - asked).toBeLessThan(9); // once a second
-    late.behave('ok');
-    await until(async () => (await outcomeOf(late.token(), one)) === 'accepted');
-    expect(await readyStatus(one)).toBe(200);
+    late.outage(false);
+    await until(async () => (await outcomeOfToken(late.token(), guarded)) === 'accepted');
+    expect(await readyStatus(guarded)).toBe(200);
   });
 
   const rsa = publicJwk(makeKey('RS256'));
   const ec = publicJwk(makeKey('ES256'));
-  it('may hold keys that cannot be used, and one that says little', async () => {
+  it('may hold keys that cannot be used, and one with few members', async () => {
     const own = await providerWith(['ES384']);
     const { kid: _, alg: __, use: ___, ...good } = await keyOf(own);
     const unusable = [
@@ -276,14 +277,14 @@ describe('The key set', () => {
       { ...rsa, n: Buffer.alloc(128, 0xff).toString('base64url'), alg: 'RS256', kid: 'short' },
     ];
     own.publish({ keys: [...unusable, { ...good, kid: 'good', key_ops: ['verify'], x5t: 'x' }], more: true });
-    const one = await gatewayFor([own]);
-    await expectAccepted(own.token({}, { kid: 'good' }), one);
-    expect(await outcomeOf(own.token({}, { kid: null }), one)).toMatch(/its issuer publishes$/); // several fit
+    const guarded = await gatewayFor([own]);
+    await expectAccepted(own.token({}, { kid: 'good' }), guarded);
+    expect(await outcomeOfToken(own.token({}, { kid: null }), guarded)).toMatch(/its issuer publishes$/); // several fit
     own.publish({ keys: [{ ...good, key_ops: ['verify'] }] });
     await expectAccepted(own.token({}, { kid: null }), await gatewayFor([own]));
     for (const kid of ['short', 7, { $ne: '' }, '../../dev/null']) {
       const forged = own.token({}, { key: strangeKey(), alg: 'RS256', kid });
-      expect(await outcomeOf(forged, one)).toMatch(/its issuer publishes$/);
+      expect(await outcomeOfToken(forged, guarded)).toMatch(/its issuer publishes$/);
     }
   });
 
@@ -293,16 +294,16 @@ describe('The key set', () => {
     ['an empty set', (own) => own.publish({ keys: [] })],
   ])('stays in use when the provider turns to %s', async (_, turn) => {
     const own = await providerWith();
-    const one = await gatewayFor([own]);
+    const guarded = await gatewayFor([own]);
     const old = await own.token();
-    await expectAccepted(old, one);
+    await expectAccepted(old, guarded);
     turn(own);
-    expect(await outcomeOf(own.token({}, { kid: 'unknown' }), one)).toMatch(/^AUTH_UNAVAILABLE/); // a new key, perhaps
-    expect(linesWith(one.logs, { msg: 'a key set cannot be read' })).toMatchObject([
+    expect(await outcomeOfToken(own.token({}, { kid: 'unknown' }), guarded)).toMatch(/^AUTH_UNAVAILABLE/); // a new key, perhaps
+    expect(linesWith(guarded.logs, { msg: 'a key set cannot be read' })).toMatchObject([
       { issuer: own.issuer, level: 'warn' },
     ]);
     for (const token of [old, await own.token({ sub: 'new' })]) {
-      await expectAccepted(token, one);
+      await expectAccepted(token, guarded);
     }
     const asked = own.counts.jwks;
     await until(() => own.counts.jwks > asked); // again each second, without a token
@@ -311,17 +312,17 @@ describe('The key set', () => {
   it('is used through an outage for AUTH_KEYS_MAX_AGE_SECONDS, also for remembered tokens, and again after it', async () => {
     holdDate();
     const own = await providerWith();
-    const one = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
+    const guarded = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
     const token = `Bearer ${await own.token()}`;
-    expect(await outcome(token, one)).toBe('accepted');
-    own.behave('drop');
+    expect(await outcomeOf(token, guarded)).toBe('accepted');
+    own.outage(true);
     pass(59_000);
-    expect([await outcome(token, one), await readyStatus(one)]).toEqual(['accepted', 200]);
+    expect([await outcomeOf(token, guarded), await readyStatus(guarded)]).toEqual(['accepted', 200]);
     pass(1_000);
-    expect(await outcome(token, one)).toMatch(/^AUTH_UNAVAILABLE/);
-    expect(await readyStatus(one)).toBe(503);
-    own.behave('ok');
-    await until(async () => (await outcome(token, one)) === 'accepted');
-    expect(await readyStatus(one)).toBe(200);
+    expect(await outcomeOf(token, guarded)).toMatch(/^AUTH_UNAVAILABLE/);
+    expect(await readyStatus(guarded)).toBe(503);
+    own.outage(false);
+    await until(async () => (await outcomeOf(token, guarded)) === 'accepted');
+    expect(await readyStatus(guarded)).toBe(200);
   });
 });
