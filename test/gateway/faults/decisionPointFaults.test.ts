@@ -19,7 +19,7 @@ for (const id of [one, two]) gateway.sandbox.addTaxpayer({ id, name: `Name of ${
 beforeEach(async () => {
   subject = `caller ${++callers}`;
   point.allow(subject, [one, two]);
-  headers = { authorization: await tokenOf(subject) };
+  headers = await headersOf(subject);
 });
 afterEach(() => point.behave(undefined));
 
@@ -54,8 +54,7 @@ describe.each(faults)('A decision point that %s', (_, begin) => {
   });
 
   it('spoils no more of an operation than what it was asked about: nothing of a taxpayer whom the token lists', async () => {
-    const listed = { authorization: await tokenOf(subject, [two]) };
-    const answer = await gateway.query(both, {}, listed);
+    const answer = await gateway.query(both, {}, await headersOf(subject, [two]));
     expect(answer).toMatchObject({
       status: 200,
       data: { a: null, b: { name: `Name of ${two}` } },
@@ -71,11 +70,10 @@ describe.each(faults)('A decision point that %s', (_, begin) => {
   });
 });
 
-it('What is not decided is audited, with the reason, and one line tells when it begins and ends', async () => {
+it('What is not decided is audited, with the reason; one line tells that it begins, and one that it is over', async () => {
   point.behave('answers 500');
   await gateway.query(single, {}, headers);
   const lines = gateway.logs.map((line) => JSON.parse(line) as Record<string, unknown>);
-  // A flood of refusals, as the tests before make one, is told together.
   const why = { audit: 'access-denied', outcome: 'undecided', reason: 'decision point: HTTP 500' };
   expect(lines).toContainEqual(expect.objectContaining(why));
   const calls = [{ endpoint: 'evaluation', ms: expect.any(Number), outcome: expect.any(String) }];
@@ -89,15 +87,20 @@ it('What is not decided is audited, with the reason, and one line tells when it 
   });
 });
 
-function tokenOf(sub: string, taxpayers: readonly string[] = []) {
-  return provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers }).then((token) => `Bearer ${token}`);
-}
-
-it('each kind of failure is counted as what it is', async () => {
-  // Those that the tests above have met.
+it('Each kind of failure is counted as what it is', async () => {
+  for (const how of ['cuts the connection', 'does not answer', 'redirects', undefined] as const) {
+    point.behave(how);
+    await gateway.query(single, {}, headers);
+  }
   const metrics = await (await fetch(`${gateway.origin}/metrics`)).text();
   const met = [...metrics.matchAll(/^gateway_decision_seconds_count\{.*outcome="([^"]+)"/gm)].map(
     ([, outcome]) => outcome,
   );
   expect(new Set(met)).toEqual(new Set(['answer', 'network', 'ok', 'timeout']));
 });
+
+/** Of a caller whose token lists these taxpayers. */
+async function headersOf(sub: string, taxpayers: readonly string[] = []) {
+  const token = await provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers });
+  return { authorization: `Bearer ${token}` };
+}
