@@ -22,6 +22,13 @@ const callersHeaders = {
   referer: 'https://studio.apollographql.com/page',
 };
 
+/** What goes with every request, whoever asked; the host and the connection are looked at apart. */
+const always = {
+  accept: 'application/json',
+  'user-agent': 'taxpayer-gateway',
+  'accept-encoding': 'gzip, deflate, br',
+};
+
 const clientCredentials = `Bearer ${Buffer.from('test-client:test-secret').toString('base64')}`;
 
 describe('A request to the service', () => {
@@ -276,12 +283,31 @@ describe('An id', () => {
   });
 });
 
-/** What goes with every request, whoever asked; the host and the connection are looked at apart. */
-const always = {
-  accept: 'application/json',
-  'user-agent': 'taxpayer-gateway',
-  'accept-encoding': 'gzip, deflate, br',
-};
+it('The service is read on one connection, and sent each creation on one of its own', async () => {
+  const { query, sandbox } = await startTestGateway();
+  for (const id of sandbox.addTaxpayers(3)) {
+    expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
+    expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
+  }
+  expect(sandbox.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
+});
+
+it('An access token of the service is used if it has at most 16,000 characters, which a header can hold', async () => {
+  const { sandbox } = gateway;
+  const ask = (id: string) =>
+    gateway.query(
+      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } refreshJob(taxpayerId: $id, jobId: "j") { status } }',
+      { id },
+    );
+  const { id } = sandbox.addTaxpayer({ accessToken: 't'.repeat(16_000) });
+  sandbox.addJob({ taxpayerId: id, jobId: 'j', status: 'completed' });
+  expect(await ask(id)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
+  for (const accessToken of ['t'.repeat(16_001), 't'.repeat(1_000_000), 'with space', 'tök', '']) {
+    const answer = await ask(sandbox.addTaxpayer({ accessToken }).id);
+    expect(codesOf(answer)).toEqual(Array(2).fill('UPSTREAM_INVALID_RESPONSE'));
+  }
+  expect(sandbox.counters().refreshJob).toBe(1);
+});
 
 /** The requests the service received, without the two headers that depend on the connection. */
 function sent() {
@@ -313,29 +339,3 @@ function attempt(build: () => string) {
     return undefined;
   }
 }
-
-it('The service is read on one connection, and sent each creation on one of its own, which is then closed', async () => {
-  const { query, sandbox } = await startTestGateway();
-  for (const id of sandbox.addTaxpayers(3)) {
-    expect((await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`)).errors).toBeUndefined();
-    expect((await query('mutation { createClientLink(input: {}) { replayed } }')).errors).toBeUndefined();
-  }
-  expect(sandbox.counters()).toMatchObject({ createClientLink: 3, taxpayerToken: 3, connections: 4 });
-});
-
-it('An access token may have 16,000 characters, and none that no header can hold', async () => {
-  const { sandbox } = gateway;
-  const ask = (id: string) =>
-    gateway.query(
-      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } refreshJob(taxpayerId: $id, jobId: "j") { status } }',
-      { id },
-    );
-  const { id } = sandbox.addTaxpayer({ accessToken: 't'.repeat(16_000) });
-  sandbox.addJob({ taxpayerId: id, jobId: 'j', status: 'completed' });
-  expect(await ask(id)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
-  for (const accessToken of ['t'.repeat(16_001), 't'.repeat(1_000_000), 'with space', 'tök', '']) {
-    const answer = await ask(sandbox.addTaxpayer({ accessToken }).id);
-    expect(codesOf(answer)).toEqual(Array(2).fill('UPSTREAM_INVALID_RESPONSE'));
-  }
-  expect(sandbox.counters().refreshJob).toBe(1);
-});
