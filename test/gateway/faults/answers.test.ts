@@ -48,21 +48,13 @@ describe('A request that fails', () => {
     expect(second - first).toBeGreaterThan(990);
   });
 
-  it('leaves no connection open behind a POST, which has one of its own', async () => {
-    service.answer = (request, response) => response.writeHead(201).end(recordOf(request.url));
-    const before = service.sockets.size;
-    for (let n = 0; n < 3; n += 1) expect(await post()).toBe('answered');
-    await until(() => service.sockets.size <= before, 2000);
-  });
-
   it.each([
     ['GET', get, 'UPSTREAM_TIMEOUT'],
     ['POST', post, 'OUTCOME_UNKNOWN'],
   ] as const)('ends at UPSTREAM_DEADLINE_MS, if it is a %s, though one try may take longer', async (_, ask, code) => {
     service.answer = () => {};
-    const env = { UPSTREAM_BASE_URL: service.url, UPSTREAM_TIMEOUT_MS: '10000', UPSTREAM_DEADLINE_MS: '200' };
-    const hasty = await startTestGateway(env);
-
+    const limits = { UPSTREAM_TIMEOUT_MS: '10000', UPSTREAM_DEADLINE_MS: '200' };
+    const hasty = await startTestGateway({ ...env, ...limits });
     const beganAt = performance.now();
     expect(await ask(hasty)).toBe(code);
     expect(performance.now() - beganAt).toBeLessThan(5000);
@@ -72,15 +64,15 @@ describe('A request that fails', () => {
     ['had ended unnoticed', (socket: Socket) => void socket.destroy()],
     ['brings no answer any more', () => {}],
     ['leads to a broken server', (socket: Socket) => void socket.write('HTTP/1.1 500 E\r\nContent-Length: 0\r\n\r\n')],
-  ])('for a connection that %s is repeated on another, however many of those were kept', async (_, meet) => {
+  ])('on a kept connection that %s is repeated on a new one, however many were kept', async (_, treat) => {
     const { answer } = service;
     const hasty = await startTestGateway({ ...env, UPSTREAM_TIMEOUT_MS: '300' });
-    const slow: RequestListener = (...both) => setTimeout(() => answer(...both), 50);
+    const slow: RequestListener = (request, response) => setTimeout(() => answer(request, response), 50);
     service.answer = slow;
     await Promise.all(times(10, () => get(hasty)));
     const before = service.arrivals.length;
     const old = new Set(service.sockets);
-    service.answer = (request, response) => (old.has(request.socket) ? meet(request.socket) : slow(request, response));
+    service.answer = (request, response) => (old.has(request.socket) ? treat(request.socket) : slow(request, response));
     expect(await get(hasty)).toBe('answered');
     expect(service.arrivals.length - before).toBe(2);
   });
@@ -97,7 +89,7 @@ describe('A request that fails', () => {
     expect(service.arrivals).toHaveLength(2);
   });
 
-  it('surely did not arrive where TLS fails, the host is not found, or no route leads to it', async () => {
+  it('is known not to have arrived where TLS fails, the host is not found, or no route leads to it', async () => {
     const plain = createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const { host } = new URL(await serve(plain));
     for (const url of [`https://${host}`, 'http://no-such-host.invalid', 'http://255.255.255.255']) {
@@ -159,6 +151,13 @@ describe('An answer', () => {
       await service.whenNoConnections();
     },
   );
+});
+
+it('A POST has a connection of its own, which is closed after the answer', async () => {
+  service.answer = (request, response) => response.writeHead(201).end(recordOf(request.url));
+  const before = service.sockets.size;
+  for (let n = 0; n < 3; n += 1) expect(await post()).toBe('answered');
+  await until(() => service.sockets.size <= before, 2000);
 });
 
 describe('A compressed answer', () => {
