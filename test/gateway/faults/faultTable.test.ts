@@ -1,8 +1,7 @@
 import { jest } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../../src/errors/errors.js';
 import { type Endpoint, endpoints, maxTries } from '../../../src/upstream/ResilientFetch.js';
-import type { Fault } from '../../support/fault.js';
-import { upstreamOnlyText } from '../../support/fault.js';
+import { type Fault, upstreamOnlyText } from '../../support/fault.js';
 import { faults } from '../../support/faults.js';
 import { type AnswerError, metric, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { read } from '../../support/repository.js';
@@ -17,7 +16,7 @@ interface Expectation {
 }
 interface TableOperation {
   readonly document: string;
-  /** How long an answer takes at most. */
+  /** An answer takes at most this many times the `setting`. */
   readonly times: number;
   readonly setting: 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS';
   /** It calls the service with the taxpayer's token. */
@@ -122,8 +121,9 @@ interface Outcome {
   readonly retryAfterSeconds?: number;
 }
 
-function outcomeOf({ code, retryAfterSeconds }: Expectation): Outcome {
-  if (code === 'answered') return { code: expect.stringMatching(/^(answered|created)$/) as unknown as string };
+/** What an {@link Outcome} has to equal. */
+function outcomeOf({ code, retryAfterSeconds }: Expectation): object {
+  if (code === 'answered') return { code: expect.stringMatching(/^(answered|created)$/) };
   const { retryable } = errorCodes[code as ErrorCode];
   return { code, retryable, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }
