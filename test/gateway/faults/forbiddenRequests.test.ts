@@ -1,19 +1,18 @@
-import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
+import type { TaxpayerId } from '../../../src/datasources/identifiers.js';
+import { type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const forbidden = { status: 403 } as const;
 
 describe('A 403 of the service to the client credentials', () => {
-  let fleet: Fleet;
-
   async function scene() {
-    fleet = await startFleet({ size: 2, BREAKER_RESET_MS: 30_000 });
+    const fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
     const ids = fleet.addTaxpayers(8);
     const read = ({ broker }: Member, n: number, holder?: string) =>
-      outcomeOf(broker.record(ids[n] as (typeof ids)[number], { holder }));
+      outcomeOf(broker.record(ids[n] as TaxpayerId, { holder }));
     const create = ({ links }: Member, n: number, holder?: string) =>
       outcomeOf(links.create({ metadata: { n } }, undefined, { holder }));
     const readJob = ({ jobs }: Member, n: number, holder?: string) => {
-      const taxpayerId = ids[n] as (typeof ids)[number];
+      const taxpayerId = ids[n] as TaxpayerId;
       return outcomeOf(jobs.status(taxpayerId, fleet.addJob(taxpayerId), { holder }));
     };
     return { ...fleet, ids, read, create, readJob };
@@ -32,7 +31,7 @@ describe('A 403 of the service to the client credentials', () => {
   it.each(['taxpayerToken', 'createClientLink'] as const)(
     'on five requests of one caller to %s in a row stops the calls of that caller there, and of no other',
     async (endpoint) => {
-      const { one, sandbox, read, create } = await scene();
+      const { one, sandbox, advance, read, create } = await scene();
       const [closed, open] = endpoint === 'taxpayerToken' ? [read, create] : [create, read];
       sandbox.arm({ endpoint, fault: forbidden, times: 5 });
       for (const n of [0, 1, 2, 3, 4]) expect(await closed(one, n, 'hostile')).toBe('UPSTREAM_CREDENTIALS_REJECTED');
@@ -40,7 +39,7 @@ describe('A 403 of the service to the client credentials', () => {
       expect(sandbox.requests(endpoint)).toHaveLength(5);
       expect(await open(one, 6, 'hostile')).toBe('answered');
       expect(await closed(one, 7, 'honest')).toBe('answered');
-      fleet.advance(30_000);
+      advance(30_000);
       expect(await closed(one, 5, 'hostile')).toBe('answered');
     },
   );
