@@ -138,39 +138,6 @@ describe('A value that was sent is not read again', () => {
     expect(await response.text()).not.toContain(secret);
   });
 
-  it('names the place and what was expected instead', async () => {
-    const { errors } = await gateway.query(
-      'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',
-      { input: { metadata: 'x', settings: { transcripts: { w2: [1, null] }, flowTypo: 'x' } } },
-    );
-    expect(errors?.[0]?.extensions.violations).toEqual([
-      { path: 'input.metadata', message: 'does not have the expected type: expected JSONObject' },
-      { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type: expected String' },
-      { path: 'input.settings.transcripts.w2.1', message: 'must not be null: expected String!' },
-      {
-        path: 'input.settings',
-        message: 'has a field that ClientLinkSettingsInput does not define. Did you mean "flowType"?',
-      },
-    ]);
-    const literal = await gateway.query('{ taxpayerToken(taxpayerId: 1.5, maxAgeSeconds: "x") { status } }');
-    expect(literal.errors?.map(({ message }) => message)).toEqual([
-      'taxpayerId does not have the expected type: expected ID',
-      'maxAgeSeconds does not have the expected type: expected Int',
-    ]);
-    const wrong = await gateway.query(
-      'mutation ($adasKey: String = [5]) { createClientLink(input: { idempotencyKey: $adasKey, settings: { flowTypo: "x", transcripts: { w2: ["x", { y: 1 }, 2] } } }) { replayed } }',
-    );
-    expect(wrong.errors?.map(({ message }) => message)).toEqual([
-      'Variable adasKey does not have the expected type: expected String',
-      'Field "flowTypo" is not defined by type "ClientLinkSettingsInput". Did you mean "flowType"?',
-      'w2 does not have the expected type: expected String',
-      'w2 does not have the expected type: expected String',
-    ]);
-    expect(gateway.output()).not.toContain('adasKey');
-    const syntax = await gateway.query('{ taxpayer(id: "a" }');
-    expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');
-  });
-
   it.each<[string, unknown]>([
     ['of a type that is no entity', { __typename: 'Query', id: secret }],
     ['of a type that does not exist', { __typename: secret }],
@@ -184,15 +151,48 @@ describe('A value that was sent is not read again', () => {
     const errors = await expectNoEcho({ query, variables: { r: [representation] } });
     expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
   });
+});
 
-  it('blames the caller for a null that only shows when the field is executed', async () => {
-    const query = 'query ($id: ID = "x", $if: Boolean = true) { taxpayer(id: $id) { id } __typename @skip(if: $if) }';
-    for (const variables of [{ id: null }, { if: null }]) {
-      const codes = codesOf(await gateway.query(query, variables));
-      expect(codes.join()).toMatch(/^(BAD_USER_INPUT|GRAPHQL_VALIDATION_FAILED)$/);
-    }
-    expect(gateway.output()).not.toContain('a bug of the gateway');
-  });
+it('An error names the place of a wrong value, and what was expected instead', async () => {
+  const { errors } = await gateway.query(
+    'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }',
+    { input: { metadata: 'x', settings: { transcripts: { w2: [1, null] }, flowTypo: 'x' } } },
+  );
+  expect(errors?.[0]?.extensions.violations).toEqual([
+    { path: 'input.metadata', message: 'does not have the expected type: expected JSONObject' },
+    { path: 'input.settings.transcripts.w2.0', message: 'does not have the expected type: expected String' },
+    { path: 'input.settings.transcripts.w2.1', message: 'must not be null: expected String!' },
+    {
+      path: 'input.settings',
+      message: 'has a field that ClientLinkSettingsInput does not define. Did you mean "flowType"?',
+    },
+  ]);
+  const literal = await gateway.query('{ taxpayerToken(taxpayerId: 1.5, maxAgeSeconds: "x") { status } }');
+  expect(literal.errors?.map(({ message }) => message)).toEqual([
+    'taxpayerId does not have the expected type: expected ID',
+    'maxAgeSeconds does not have the expected type: expected Int',
+  ]);
+  const wrong = await gateway.query(
+    'mutation ($adasKey: String = [5]) { createClientLink(input: { idempotencyKey: $adasKey, settings: { flowTypo: "x", transcripts: { w2: ["x", { y: 1 }, 2] } } }) { replayed } }',
+  );
+  expect(wrong.errors?.map(({ message }) => message)).toEqual([
+    'Variable adasKey does not have the expected type: expected String',
+    'Field "flowTypo" is not defined by type "ClientLinkSettingsInput". Did you mean "flowType"?',
+    'w2 does not have the expected type: expected String',
+    'w2 does not have the expected type: expected String',
+  ]);
+  expect(gateway.output()).not.toContain('adasKey');
+  const syntax = await gateway.query('{ taxpayer(id: "a" }');
+  expect(syntax.errors?.[0]?.message).toBe('Syntax Error: Expected Name, found "}".');
+});
+
+it('A null that only shows when its field is executed is the mistake of the caller', async () => {
+  const query = 'query ($id: ID = "x", $if: Boolean = true) { taxpayer(id: $id) { id } __typename @skip(if: $if) }';
+  for (const variables of [{ id: null }, { if: null }]) {
+    const codes = codesOf(await gateway.query(query, variables));
+    expect(codes.join()).toMatch(/^(BAD_USER_INPUT|GRAPHQL_VALIDATION_FAILED)$/);
+  }
+  expect(gateway.output()).not.toContain('a bug of the gateway');
 });
 
 async function expectNoEcho(parameters: object): Promise<readonly AnswerError[]> {
