@@ -57,22 +57,22 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     );
     const conflict = errors.find(({ message }) => message.startsWith('Fields "token" conflict'));
     expect(conflict?.message).toMatch(/^.{499}…$/);
-    expect((conflict as { locations?: object[] } | undefined)?.locations).toHaveLength(10);
+    expect(conflict).toHaveProperty('locations.length', 10);
     expect(text.length).toBeLessThan(3000);
   });
 
   it.each([
-    [5, 5, undefined],
-    [6, 6, 'The document has more mistakes than these'],
-    [600, 6, 'The document has more mistakes than these'],
-  ])('of a document with %d mistakes are %d', async (mistakes, listed, last) => {
+    [5, 5],
+    [6, 6],
+    [600, 6],
+  ])('of a document with %d mistakes are %d: a sixth says that there are more', async (mistakes, listed) => {
     const { errors } = await ask(`{ taxpayer(id: "a") { ${fields(mistakes)} } }`);
     expect(errors).toHaveLength(listed);
     expect(errors[0]?.message).toBe('Cannot query field "field0" on type "Taxpayer".');
     expect(errors[4]?.message).toBe('Cannot query field "field4" on type "Taxpayer".');
-    if (last === undefined) return;
+    if (listed < 6) return;
     expect(errors[5]).toEqual({
-      message: last,
+      message: 'The document has more mistakes than these',
       extensions: { code: 'GRAPHQL_VALIDATION_FAILED', retryable: false, requestId: errors[0]?.extensions.requestId },
     });
   });
@@ -93,9 +93,12 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     expect(text.length).toBeLessThan(3000);
   });
 
-  it('are not searched for in a document of very many lines or equal fields, where that takes long', async () => {
+  it('are not searched for in a document that selects the same fields very often, where that takes long', async () => {
     const [often] = (await ask(`{ taxpayer(id: "a") { ${'id '.repeat(1900)} } }`)).errors;
     expect(often?.message).toBe('The document selects the same fields too often to be checked');
+  });
+
+  it('have no locations in a document of very many lines or characters, where finding them takes long', async () => {
     const mistakes = `{ taxpayer(id: "a") { ${fields(200)} } }`;
     for (const many of ['\n'.repeat(110_000), '\r\n'.repeat(200), ' '.repeat(20_000)]) {
       const [error] = (await ask(many + mistakes)).errors;
