@@ -11,10 +11,10 @@ async function errorsOf(query: string, variables?: object) {
   return errors.map(({ extensions: { requestId: _, ...extensions }, ...error }) => ({ ...error, extensions }));
 }
 
-/** Name and an invented one of the same length. */
+/** The name, and an invented one of the same length. */
 const twins = (name: string) => [name, name.replace(/./g, 'x')] as const;
 
-const guesses: readonly [guess: string, of: readonly string[], query: (name: string) => string][] = [
+const guesses: readonly [guess: string, names: readonly string[], query: (name: string) => string][] = [
   ['a root field', ['taxpayerToken', 'refreshJob', 'taxpayer'], (name) => `{ ${name} }`],
   ['a root field with a selection', ['taxpayerToken'], (name) => `{ ${name} { __typename } }`],
   ['an argument', ['maxAgeSeconds', 'taxpayerIds'], (name) => `{ taxpayerToken(${name}: "5") { __typename } }`],
@@ -34,16 +34,23 @@ const guesses: readonly [guess: string, of: readonly string[], query: (name: str
     (name) => `mutation ($v: ${name}) { createClientLink(input: $v) { z } }`,
   ],
   ['a directive', ['include'], (name) => `{ __typename @${name} }`],
-  // No other mistake of the document may tell the type, either.
   [
-    'the type of a variable, beside',
+    'the type of a variable, beside another mistake',
     ['CreateClientLinkInput'],
     (name) => `mutation ($v: ${name}) { createClientLink(input: $v) { z } }`,
   ],
-  ['the type of a variable that is not used, beside', ['String'], (name) => `query ($v: ${name}) { zzz }`],
-  ['the type of a fragment, beside', ['Taxpayer'], (name) => `fragment F on ${name} { __typename } { zzz ...F }`],
   [
-    'the type of a fragment in another, beside',
+    'the type of a variable that is not used, beside another mistake',
+    ['String'],
+    (name) => `query ($v: ${name}) { zzz }`,
+  ],
+  [
+    'the type of a fragment, beside another mistake',
+    ['Taxpayer'],
+    (name) => `fragment F on ${name} { __typename } { zzz ...F }`,
+  ],
+  [
+    'the type of a fragment in another, beside another mistake',
     ['TaxpayerToken'],
     (name) =>
       `{ a: __typename taxpayer(id: "x") { ...G } } fragment F on ${name} { name } fragment G on Taxpayer { ...F }`,
@@ -51,7 +58,7 @@ const guesses: readonly [guess: string, of: readonly string[], query: (name: str
 ];
 
 test.each(guesses.flatMap(([guess, names, query]) => names.map((name) => ({ guess, name, query }))))(
-  'a name that exists is refused with the same words as one that does not $guess: $name',
+  'a name that exists is refused with the same words as one that does not, as $guess: $name',
   async ({ name, query }) => {
     const [real, invented] = twins(name);
     const told = await errorsOf(query(real));
