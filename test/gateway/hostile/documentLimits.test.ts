@@ -9,7 +9,7 @@ const small = await startTestGateway({
   MAX_REPRESENTATIONS: '1',
 });
 
-describe('an error names the limit and its value', () => {
+describe('the limits of a document', () => {
   const metadata = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
   const create = 'mutation($m: JSONObject) { createClientLink(input: { metadata: $m }) { replayed } }';
   const entities = 'query($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
@@ -29,7 +29,7 @@ describe('an error names the limit and its value', () => {
     ['levels', 'at most 20 levels', create, { m: metadata(24) }],
     ['levels', 'at most 30 levels', create, { m: metadata(40) }],
     ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
-  ])('%s: %s', async (name, value, query, variables = {}) => {
+  ])('are named with their values in the error: %s, %s', async (name, value, query, variables = {}) => {
     const answer = await small.query(query, variables);
     const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(name));
     expect(error?.message).toContain(value);
@@ -47,7 +47,7 @@ describe('an error names the limit and its value', () => {
       'at most 5 fields in a mutation',
       'mutation { ...F ...F } fragment F on Mutation { __typename __typename __typename }',
     ],
-  ])('%s, which no setting changes', async (limit, query) => {
+  ])('that no setting changes: %s', async (limit, query) => {
     const { errors } = await gateway.query(query);
     expect(errors?.map(({ message }) => message)).toContain(`The document must have ${limit}`);
   });
@@ -55,21 +55,21 @@ describe('an error names the limit and its value', () => {
   test.each([
     [9998, []],
     [9999, ['input.metadata must have at most 10000 values']],
-  ])('metadata has at most 10,000 values: a list of %i numbers', async (length, messages) => {
+  ])('count the values of metadata: a list of %i numbers', async (length, messages) => {
     const { errors = [] } = await gateway.query(create, { m: { list: Array(length).fill(0) } });
     expect(errors.map(({ message }) => message)).toEqual(messages);
   });
 
-  test.each([
-    ['a long text', 'x'.repeat(200_000)],
-    ['many texts', Array(60_000).fill('')],
-  ])('the input of a link counts a variable as often as it is repeated: %s', async (_, m) => {
-    const query = `mutation($m: [String]) { createClientLink(input: { metadata: { a: [${'$m '.repeat(20)}] } }) { replayed } }`;
-    const { errors } = await gateway.query(query, { m });
-    expect(errors?.[0]?.message).toBe('input must have at most 262144 characters (MAX_BODY_BYTES)');
-  });
+  test.each(['x'.repeat(200_000), Array(60_000).fill('')])(
+    'count a variable as often as it is used in metadata',
+    async (m) => {
+      const query = `mutation($m: [String]) { createClientLink(input: { metadata: { a: [${'$m '.repeat(20)}] } }) { replayed } }`;
+      const { errors } = await gateway.query(query, { m });
+      expect(errors?.[0]?.message).toBe('input must have at most 262144 characters (MAX_BODY_BYTES)');
+    },
+  );
 
-  test('what is exactly at the limits passes', async () => {
+  test('let pass what is exactly at them', async () => {
     const document =
       '{ a: taxpayer(id: "x") { token { __typename } } b: __typename @skip(if: false) @include(if: true) }';
     const answer = await small.query(document);
