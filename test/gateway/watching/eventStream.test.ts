@@ -134,16 +134,21 @@ it.each(['an EventSource', 'a WebSocket'])(
     const job = addJob(gateway);
     const authorization = await provider.watcherOf([job.taxpayerId]);
     const headers = { accept: 'text/event-stream', authorization };
-    const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
+    const openSocket = async () => {
+      const socket = rawSocket(gateway.origin);
+      await socket.opened;
+      socket.send({ type: 'connection_init', payload: { authorization } });
+      return socket.end;
+    };
+    const openEvents = () => {
+      const search = new URLSearchParams({ query: watchJob, variables: JSON.stringify(job) });
+      const connection = rawRequest(gateway.origin, { path: `/graphql/stream?${search}`, headers });
+      return () => void connection.destroy();
+    };
     provider.behave('hold');
-    const leaving =
-      who === 'a WebSocket'
-        ? rawSocket(gateway.origin)
-        : rawRequest(gateway.origin, { path: `/graphql/stream?${search}`, headers });
-    if ('sendInit' in leaving) await leaving.sendInit({ authorization });
+    const leave = who === 'a WebSocket' ? await openSocket() : openEvents();
     await until(() => provider.counts.jwks > 0);
-    if ('sendInit' in leaving) leaving.end();
-    else leaving.destroy();
+    leave();
     await metric(gateway, 'gateway_open_streams{transport="sse"}'); // its end reaches the gateway before this answer
     provider.release();
     const only = await postEvents(gateway, { query: watchJob, variables: job }, headers);
