@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type GraphQLEnumType, type GraphQLObjectType, print } from 'graphql';
 import {
   type ErrorCode,
@@ -14,7 +14,7 @@ import {
   watchRefreshJob,
   watchTaxpayerToken,
 } from '../../../packages/client/src/index.js';
-import { atEnd } from '../../support/atEnd.js';
+import { untilEnd } from '../../support/atEnd.js';
 import {
   post,
   quickPolls,
@@ -71,7 +71,7 @@ describe('Errors as the typed client reads them', () => {
   });
 
   it('are retryable when the connection breaks in the middle of an answer', async () => {
-    const cut = createHttpServer((_, response) => {
+    const cut = createServer((_, response) => {
       response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy());
     });
     const response = await fetch(await serve(cut));
@@ -79,25 +79,23 @@ describe('Errors as the typed client reads them', () => {
   });
 });
 
-it('The documents of the typed client have types for their variables', () => {
+it('The documents of the client have types', () => {
   // @ts-expect-error the job's id is needed
   const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
   expect(variables).toBeDefined();
 });
 
 it('A watch fails at once where no gateway is', async () => {
-  const job = { taxpayerId: 'x', jobId: 'y' };
-  const url = `${(await startTestGateway()).origin}/elsewhere`;
-  await expect(watchRefreshJob({ url, ...job }).next()).rejects.toThrow('The gateway answered with status 404');
-  const fetch = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
-  await expect(watchRefreshJob({ url, ...job, fetch }).next()).rejects.toThrow(
-    'The gateway answered with status 200 and text/html',
-  );
+  const watch = (options: object) => watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', ...options });
+  const elsewhere = watch({ url: `${running.origin}/elsewhere` });
+  await expect(elsewhere.next()).rejects.toThrow('The gateway answered with status 404');
+  const page = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
+  await expect(watch({ fetch: page }).next()).rejects.toThrow('The gateway answered with status 200 and text/html');
 });
 
 it('A watch ends for a code of a later gateway, which trying again cannot cure', async () => {
   const error = { message: 'm', extensions: { code: 'CODE_OF_A_LATER_GATEWAY', retryable: false } };
-  const later = createHttpServer((_, response) => {
+  const later = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.end(`event: next\ndata: ${JSON.stringify({ errors: [error] })}\n\nevent: complete\ndata:\n\n`);
   });
@@ -111,17 +109,15 @@ describe('A watch that outlives its connection', () => {
   let provider: TrustedProvider;
   let guarded: TestGateway;
   let live: TestGateway;
-  const ending = new AbortController();
+  const signal = untilEnd();
   beforeAll(async () => {
     provider = await startTrustedProvider();
     guarded = await startTestGateway({ ...provider.env, ...quickPolls });
-    const bounds = { watchMaxMs: 2000 };
-    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, bounds);
-    atEnd(() => ending.abort());
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1' }, {}, { watchMaxMs: 2000 });
   });
 
   const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
-    watchRefreshJob({ url: `${guarded.origin}/graphql`, ...job, signal: ending.signal, ...overrides });
+    watchRefreshJob({ url: `${guarded.origin}/graphql`, ...job, signal, ...overrides });
   const tokenFor = ({ taxpayerId }: ReturnType<typeof addJob>, seconds: number) => {
     const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [taxpayerId] };
     return provider.token({ ...claims, exp: Date.now() / 1000 + seconds });
@@ -214,7 +210,7 @@ it.each(['its signal', 'return()'])(
   'A watch that %s ends while it waits is over at once, and its connection is closed',
   async (end) => {
     for (const isOpen of [false, true]) {
-      const silent = createHttpServer();
+      const silent = createServer();
       const silentUrl = await serve(silent);
       const connecting = once(silent, 'request');
       const ending = new AbortController();
