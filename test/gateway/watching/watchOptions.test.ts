@@ -8,7 +8,7 @@ const streamOf = async (events: string | ReadableStream) =>
 const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer)}\n\n`;
 const eventOf = (status: string, name?: string) => eventsOf({ data: { refreshJobUpdated: { name, status } } });
 
-/** Of a server that refuses every request. */
+/** Where every request is answered with 503. */
 let url: string;
 beforeEach(async () => {
   const server = createServer((_, response) => response.writeHead(503).end('no JSON'));
@@ -81,7 +81,7 @@ describe('A watch', () => {
 });
 
 describe('The event stream of a watch', () => {
-  it('tells why it ended, and when another works, whose end is waited for no longer than that of the first; a broken part ends none', async () => {
+  it('tells why it ended, and when the next one works, after which pauses are short again; an error beside data ends none', async () => {
     const ending = new AbortController();
     const errors = (code: string) => ({ errors: [{ extensions: { code } }] });
     const status = eventsOf({
