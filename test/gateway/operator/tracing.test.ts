@@ -1,4 +1,5 @@
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
+import { atEnd } from '../../support/atEnd.js';
 import { type CollectedSpan, startCollector } from '../../support/collector.js';
 import {
   type Environment,
@@ -13,23 +14,21 @@ import { rawSocket } from '../../support/rawSocket.js';
 import { postEvents } from '../../support/streamReader.js';
 import { until } from '../../support/until.js';
 
-afterEach(() => {
-  for (const name of standardVariables.splice(0)) delete process.env[name];
-});
-
-const standardVariables: string[] = [];
-/** Sets `OTEL_` variables, which the SDK reads by itself, for one test. */
+/** Sets `OTEL_` variables, which the SDK reads by itself, until the end of the test. */
 function setStandard(variables: Texts) {
-  standardVariables.push(...Object.keys(variables));
   Object.assign(process.env, variables);
+  atEnd(() => {
+    for (const name of Object.keys(variables)) delete process.env[name];
+  });
 }
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const callersSpan = '00f067aa0ba902b7';
 
 const caller = { traceparent: `00-${traceId}-${callersSpan}-01` };
-const readToken = 'taxpayerToken';
-const readJob = 'refreshJob';
+/** Names of spans. */
+const tokenCall = 'taxpayerToken';
+const jobCall = 'refreshJob';
 
 /** Does `work` with a traced gateway and gives the spans, which are complete once it has stopped. */
 async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Environment = {}) {
@@ -37,8 +36,7 @@ async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Env
   const gateway = await startTestGateway({ ...quickPolls, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });
   await work(gateway);
   await gateway.stop();
-  const { sandbox } = gateway;
-  return { ...collector, logs: gateway.logs, seenByService: sandbox.requests() };
+  return { ...collector, logs: gateway.logs, seenByService: gateway.sandbox.requests() };
 }
 
 const askTypename = ({ query }: TestGateway) => query('{ __typename }');
@@ -65,7 +63,7 @@ describe('Traces', () => {
     expect(requests[0]).toMatchObject({ url: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } });
     const http = named(spans, 'query refreshJob');
     expect(http).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
-    for (const name of [readToken, readJob]) {
+    for (const name of [tokenCall, jobCall]) {
       const call = named(spans, name);
       expect(call).toMatchObject({ traceId, parentSpanId: http.spanId, kind: 3 });
       expect(call.start).toBeGreaterThanOrEqual(http.start);
@@ -90,8 +88,8 @@ describe('Traces', () => {
       'gateway.transport': 'http',
       'gateway.outcome': 'ok',
     });
-    expect(named(spans, readToken).status).toBe(0);
-    expect(named(spans, readToken).attributes).toEqual({
+    expect(named(spans, tokenCall).status).toBe(0);
+    expect(named(spans, tokenCall).attributes).toEqual({
       'http.request.method': 'GET',
       'server.address': '127.0.0.1',
       'server.port': expect.any(Number),
@@ -106,7 +104,7 @@ describe('Traces', () => {
       sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 200, body: '{}' } });
       return query('{ taxpayerToken(taxpayerId: "one") { status } }');
     });
-    expect(named(spans, readToken)).toMatchObject({
+    expect(named(spans, tokenCall)).toMatchObject({
       status: 2,
       attributes: { 'http.response.status_code': 200, 'gateway.outcome': 'invalid' },
     });
@@ -122,7 +120,7 @@ describe('Traces', () => {
       status: 2,
       attributes: { 'error.type': 'UPSTREAM_UNAVAILABLE', 'gateway.codes': ['UPSTREAM_UNAVAILABLE'] },
     });
-    const tries = spans.filter(({ name }) => name === readToken);
+    const tries = spans.filter(({ name }) => name === tokenCall);
     expect(tries.map(({ status }) => status)).toEqual(Array(maxTries).fill(2));
     const failed = {
       'http.response.status_code': 503,
@@ -133,7 +131,7 @@ describe('Traces', () => {
   });
 
   it("are no errors for what is the caller's mistake, and say nothing of a query string", async () => {
-    const { spans } = await traced(({ query, origin }) =>
+    const { spans, requests } = await traced(({ query, origin }) =>
       Promise.all([
         fetch(`${origin}/graphql?query=planted`),
         query('{ taxpayer(id: " ") { id } }'),
@@ -141,6 +139,7 @@ describe('Traces', () => {
       ]),
     );
     expect(spans).toHaveLength(2);
+    expect(JSON.stringify(requests)).not.toContain('planted');
     expect(named(spans, 'query taxpayer')).toMatchObject({ status: 0, attributes: { 'gateway.outcome': 'errors' } });
     expect(named(spans, 'refused request')).toMatchObject({
       status: 0,
@@ -162,9 +161,9 @@ describe('Traces', () => {
     const seen = spans
       .filter(({ name }) => name.startsWith('query '))
       .map((root) => spans.filter(({ parentSpanId }) => parentSpanId === root.spanId).map(({ name }) => name));
-    expect(seen.filter((names) => names.includes(readToken)).length).toBe(3);
-    expect(seen.filter((names) => names.filter((name) => name === readJob).length > 1).length).toBe(3);
-    expect(seen.filter((names) => names.length === 0).length).toBe(3); // from memory
+    expect(seen.filter((names) => names.includes(tokenCall))).toHaveLength(3);
+    expect(seen.filter((names) => names.filter((name) => name === jobCall).length > 1)).toHaveLength(3);
+    expect(seen.filter((names) => names.length === 0)).toHaveLength(3); // from memory
   });
 
   it('of an event stream last as long as the stream', async () => {
@@ -176,7 +175,7 @@ describe('Traces', () => {
     });
     const stream = named(spans, 'subscription refreshJobUpdated');
     expect(stream).toMatchObject({ traceId, parentSpanId: callersSpan, status: 0 });
-    const calls = spans.filter(({ name }) => name === readJob);
+    const calls = spans.filter(({ name }) => name === jobCall);
     expect(calls.length).toBeGreaterThan(0);
     for (const call of calls) {
       expect(call.parentSpanId).toBe(stream.spanId);
@@ -203,7 +202,7 @@ describe('Traces', () => {
       expect(operation).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
       expect(operation.attributes).toMatchObject({ 'gateway.transport': 'ws' });
     }
-    expect(named(spans, readJob).parentSpanId).toBe(named(spans, 'subscription refreshJobUpdated').spanId);
+    expect(named(spans, jobCall).parentSpanId).toBe(named(spans, 'subscription refreshJobUpdated').spanId);
   });
 
   it('are not recorded when the caller decided so', async () => {
