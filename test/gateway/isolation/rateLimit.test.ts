@@ -9,13 +9,13 @@ const ada: Caller = { ...anyone, holder: 'ada' };
 const bob: Caller = { ...anyone, holder: 'bob' };
 
 /** How many of that many operations get through. */
-function admitted(limit: Quota, caller: Caller, operations: number, address?: string) {
-  return times(operations, () => refusal(limit, caller, address)).filter((error) => error === undefined).length;
+function admitted(quota: Quota, caller: Caller, operations: number, address?: string) {
+  return times(operations, () => refusal(quota, caller, address)).filter((error) => error === undefined).length;
 }
 
-function refusal(limit: Quota, caller: Caller, address?: string): GatewayError | undefined {
+function refusal(quota: Quota, caller: Caller, address?: string): GatewayError | undefined {
   try {
-    limit.admit({ caller, remoteAddress: address });
+    quota.admit({ caller, remoteAddress: address });
     return undefined;
   } catch (error) {
     return error as GatewayError;
@@ -32,30 +32,30 @@ describe('the limit of operations per caller', () => {
   });
 
   test("lets a minute's through at once, then evenly, and says when the next is due", () => {
-    const limit = new Quota(5);
-    expect(admitted(limit, ada, 9)).toBe(5);
-    expect(admitted(limit, bob, 9)).toBe(5);
+    const quota = new Quota(5);
+    expect(admitted(quota, ada, 9)).toBe(5);
+    expect(admitted(quota, bob, 9)).toBe(5);
     now += 4_500;
-    expect(refusal(limit, ada)).toMatchObject({
+    expect(refusal(quota, ada)).toMatchObject({
       code: 'RATE_LIMITED',
       retryAfterSeconds: 8,
       httpStatus: 429,
       message: 'At most 5 root fields per minute (RATE_LIMIT_PER_MINUTE)',
     });
     now += 7_500;
-    expect(admitted(limit, ada, 9)).toBe(1);
+    expect(admitted(quota, ada, 9)).toBe(1);
     now += 60_000;
-    expect(admitted(limit, ada, 9)).toBe(5);
+    expect(admitted(quota, ada, 9)).toBe(5);
   });
 
   test('lets through as much as it promises to many who wait as long as they are told, and ask for several fields', () => {
-    const limit = new Quota(60);
+    const quota = new Quota(60);
     const asker = { caller: ada, remoteAddress: undefined };
     /** Asks for ten fields; returns how long to wait before asking again, in seconds. */
     const ask = () => {
       try {
-        limit.admit(asker);
-        limit.takeOtherFields(asker, 9);
+        quota.admit(asker);
+        quota.takeOtherFields(asker, 9);
         return undefined;
       } catch (error) {
         return (error as GatewayError).retryAfterSeconds;
@@ -63,16 +63,16 @@ describe('the limit of operations per caller', () => {
     };
     expect(times(7, ask)).toEqual([...Array(6).fill(undefined), 1]); // for the first field
     const clients = times(20, () => ({ dueAt: now }));
-    let admitted = 0;
+    let admittedFields = 0;
     for (const endsAt = now + 60_000; now < endsAt; now += 500) {
       for (const client of clients) {
         if (client.dueAt > now) continue;
         const seconds = ask();
-        admitted += seconds === undefined ? 10 : 0;
+        admittedFields += seconds === undefined ? 10 : 0;
         client.dueAt = now + 1000 * (seconds ?? 0);
       }
     }
-    expect(admitted).toBeGreaterThanOrEqual(50);
+    expect(admittedFields).toBeGreaterThanOrEqual(50);
   });
 
   test('lets through all that it promises, whatever the time is', () => {
@@ -82,11 +82,11 @@ describe('the limit of operations per caller', () => {
   });
 
   test('tells callers without an identity apart by address, and those with one by who they are', () => {
-    const limit = new Quota(5);
-    expect(admitted(limit, anyone, 9, '192.0.2.1')).toBe(5);
-    expect(admitted(limit, anyone, 9, '192.0.2.2')).toBe(5);
-    expect(admitted(limit, router, 9, '192.0.2.1')).toBe(5);
-    expect(admitted(limit, router, 9, '192.0.2.2')).toBe(0);
+    const quota = new Quota(5);
+    expect(admitted(quota, anyone, 9, '192.0.2.1')).toBe(5);
+    expect(admitted(quota, anyone, 9, '192.0.2.2')).toBe(5);
+    expect(admitted(quota, router, 9, '192.0.2.1')).toBe(5);
+    expect(admitted(quota, router, 9, '192.0.2.2')).toBe(0);
   });
 });
 
