@@ -27,6 +27,7 @@ describe('The time that callers share', () => {
     jest.spyOn(counters, 'eventLoopUtilization').mockReturnValue({ utilization: 0.5, active: 1, idle: 1 });
     jest.spyOn(process, 'cpuUsage').mockReturnValue({ user: Infinity, system: 0 });
     const quota = new Quota(0);
+    /** Whether a busy caller is let in then, after work that took so long; if there was some, another caller asks as well. */
     const isLetIn = (afterMs: number, workMs = 0) => {
       now += afterMs;
       quota.spend('busy', workMs);
@@ -74,13 +75,14 @@ describe('The time that callers share', () => {
     await Promise.all([...turns, reads]);
     expect(begun).toEqual(['read', 'first', 'second']);
     const turnsAt = (count: number) => seen.filter((each) => each === count).length;
-    for (const count of [0, 1, 2]) expect(turnsAt(count)).toBeGreaterThanOrEqual(10);
+    expect(Math.min(turnsAt(0), turnsAt(1), turnsAt(2))).toBeGreaterThanOrEqual(10);
   });
 
   it('lets nobody wait for the turns of connections that are gone, and refuses an address of which too many wait', async () => {
     const quota = new Quota(0);
     const connections = times(100_001, () => ({ destroyed: false }));
     let turns = 0;
+    /** The place of the last connection that is not refused. */
     let last = 100_000;
     const begin = async (connection: { destroyed: boolean }) => {
       const hasBegun = await quota.begin('an address', 2, connection);
@@ -106,14 +108,15 @@ describe('A gateway without a rate limit', () => {
     const provider = await startTrustedProvider();
     const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
     const scope = 'taxpayers:read taxpayers:any';
-    const of = async (sub: string) => ({ authorization: `Bearer ${await provider.token({ sub, scope })}` });
-    const [hostile, honest] = [await of('hostile'), await of('honest')];
+    const headersOf = async (sub: string) => ({ authorization: `Bearer ${await provider.token({ sub, scope })}` });
+    const [hostile, honest] = [await headersOf('hostile'), await headersOf('honest')];
     const { id } = gateway.sandbox.addTaxpayer();
     await gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, honest); // from now on in memory
     const r = times(200, () => ({ __typename: 'Taxpayer', id }));
     return { gateway, hostile, honest, r };
   }
-  const aliases = (count: number, field: string, of = 'a') => times(count, (n) => `${of}${n}: ${field}`).join(' ');
+  const aliases = (count: number, field: string, prefix = 'a') =>
+    times(count, (n) => `${prefix}${n}: ${field}`).join(' ');
   const entities = '_entities(representations: $r) { ... on Taxpayer';
 
   const heavy = (n: number) =>
