@@ -118,34 +118,29 @@ it('A trial that a pause of the fleet refuses proves nothing: once the pause is 
   expect(sandbox.counters().refreshJob - before).toBe(1);
 });
 
-describe('A caller who asks for more than the service can answer at once', () => {
-  it('has a share of the calls under way, and delays nobody else', async () => {
-    const [eve, ada] = [addJob(gateway), addJob(gateway)];
-    const hostile = await headersOf('flooding', eve.taxpayerId);
-    const honest = await headersOf('honest', ada.taxpayerId);
-    await gateway.query(readJob, eve, hostile);
-    await gateway.query(readJob, ada, honest);
-    const { jobId } = sandbox.addJob({ ...ada, jobId: 'another', durationMs: Infinity });
-    const before = sandbox.counters().refreshJob;
-    sandbox.setLatency(300);
-    // 360 reads, 32 at a time: 3.4 s of work, so that none waits for the 10 s after which it is refused.
-    const pages = times(6, (n) => readMadeUp(eve.taxpayerId, 60, `page-${n}`));
-    const flood = Promise.all(pages.map((page) => gateway.query(page, {}, hostile)));
-    await sandbox.whenCalled('refreshJob', before + 33); // some of them, should a busy machine refuse the others
-    const asked = gateway.query<{ refreshJob: { status: string } }>(readJob, { ...ada, jobId }, honest);
-    const first = await Promise.race([
-      asked.then(({ data }) => data?.refreshJob.status),
-      flood.then(() => 'the flood'),
-    ]);
-    expect(first).toBe('PROCESSING');
-    // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
-    expect(sandbox.counters().refreshJob - before).toBeLessThan(5 * 64);
-    // On a busy machine some of the flood waits too long for its turn, or a whole request takes too much of its time.
-    for (const answer of await flood) {
-      expect([1, 60]).toContain(answer.errors?.length);
-      expect(['NOT_FOUND', 'RATE_LIMITED']).toEqual(expect.arrayContaining(codesOf(answer)));
-    }
-  });
+it('A caller who asks for more than the service can answer at once has a share of the calls under way, and delays nobody else', async () => {
+  const [eve, ada] = [addJob(gateway), addJob(gateway)];
+  const hostile = await headersOf('flooding', eve.taxpayerId);
+  const honest = await headersOf('honest', ada.taxpayerId);
+  await gateway.query(readJob, eve, hostile);
+  await gateway.query(readJob, ada, honest);
+  const { jobId } = sandbox.addJob({ ...ada, jobId: 'another', durationMs: Infinity });
+  const before = sandbox.counters().refreshJob;
+  sandbox.setLatency(300);
+  // 360 reads, 32 at a time: 3.4 s of work, so that none waits for the 10 s after which it is refused.
+  const pages = times(6, (n) => readMadeUp(eve.taxpayerId, 60, `page-${n}`));
+  const flood = Promise.all(pages.map((page) => gateway.query(page, {}, hostile)));
+  await sandbox.whenCalled('refreshJob', before + 33); // some of them, should a busy machine refuse the others
+  const asked = gateway.query<{ refreshJob: { status: string } }>(readJob, { ...ada, jobId }, honest);
+  const first = await Promise.race([asked.then(({ data }) => data?.refreshJob.status), flood.then(() => 'the flood')]);
+  expect(first).toBe('PROCESSING');
+  // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
+  expect(sandbox.counters().refreshJob - before).toBeLessThan(5 * 64);
+  // On a busy machine some of the flood waits too long for its turn, or a whole request takes too much of its time.
+  for (const answer of await flood) {
+    expect([1, 60]).toContain(answer.errors?.length);
+    expect(['NOT_FOUND', 'RATE_LIMITED']).toEqual(expect.arrayContaining(codesOf(answer)));
+  }
 });
 
 it('A caller who asks while all places of the process are taken gets the next one, before those who have some and wait for more', async () => {
