@@ -9,8 +9,6 @@ const withToken = `subscription ($taxpayerId: ID!) {
 const provider = await startTrustedProvider();
 const guarded = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', ...provider.env });
 
-afterEach(() => whenMetric(guarded, 'gateway_watchers{kind="token"}', 0));
-
 it('taxpayerTokenUpdated shows the access token, and audits it, only to callers with its scope, at each event', async () => {
   const { sandbox } = guarded;
   const { id, accessToken } = sandbox.addTaxpayer({ status: 'CREATED' });
@@ -38,4 +36,5 @@ it('taxpayerTokenUpdated shows the access token, and audits it, only to callers 
   expect(audited() - before).toBe(2);
   expect(guarded.output()).not.toContain(accessToken);
   await Promise.all([without.cancel(), entitled.cancel()]);
+  await whenMetric(guarded, 'gateway_watchers{kind="token"}', 0);
 });
