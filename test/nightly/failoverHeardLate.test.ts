@@ -41,9 +41,9 @@ class LateSentinel {
     }
     if (!command.startsWith('sentinel get-master')) return '+OK\r\n';
     if (this.fails) {
-      const isTold = new Promise<void>((resolve) => this.#asking.push(resolve));
+      const told = new Promise<void>((resolve) => this.#asking.push(resolve));
       if (this.#asking.length === this.listeners.size) void this.#tell();
-      await isTold;
+      await told;
     }
     return array(['127.0.0.1', `${this.masterPort}`]);
   }
@@ -56,11 +56,11 @@ class LateSentinel {
   }
 }
 
-/** Each of a request, with its arguments (RESP: arrays of strings with their length before them). */
+/** The commands of a request in RESP: each is an array of strings, and lengths stand before the array and each string. */
 function commandsIn(request: string): readonly string[] {
-  const words = request.split('\r\n').map((word) => (word.startsWith('*') ? '\n' : word.startsWith('$') ? '' : word));
-  const commands = words.filter(Boolean).join(' ').split('\n').slice(1);
-  return commands.map((command) => command.trim().toLowerCase());
+  const withoutLengths = request.replaceAll(/\$\d+\r\n/g, '');
+  const commands = withoutLengths.split(/\*\d+\r\n/).slice(1);
+  return commands.map((command) => command.trim().replaceAll('\r\n', ' ').toLowerCase());
 }
 
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
