@@ -26,12 +26,12 @@ beforeEach(async () => {
   authorization = await provider.watcherOf([job.taxpayerId], 300, scope);
 });
 
-const httpUrl = () => `${gateway.origin}/graphql`;
+const url = `${gateway.origin}/graphql`;
 
 type Result = { data?: RefreshJobUpdatedSubscription | null };
 
-/** Completes the job at the first status that the subscription brings. */
-async function isFollowed(subscribe: (sink: Sink<Result>) => void) {
+/** Completes the job at the first status that the subscription brings, and expects both statuses. */
+async function expectFollowed(subscribe: (sink: Sink<Result>) => void) {
   const statuses: unknown[] = [];
   await new Promise<void>((complete, error) => {
     const next = ({ data }: Result) => {
@@ -44,12 +44,17 @@ async function isFollowed(subscribe: (sink: Sink<Result>) => void) {
 }
 
 it.each(['WebSocket', 'multipart over HTTP'])('Apollo Client subscribes by %s', async (way) => {
-  const url = httpUrl().replace('http', 'ws');
-  const sockets = createWsClient({ url, webSocketImpl: WebSocket, connectionParams: { authorization } });
+  const sockets = createWsClient({
+    url: url.replace('http', 'ws'),
+    webSocketImpl: WebSocket,
+    connectionParams: { authorization },
+  });
   const link =
-    way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
+    way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: url, headers: { authorization } });
   const client = new ApolloClient({ cache: new InMemoryCache(), link });
-  await isFollowed((sink) => client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(sink));
+  await expectFollowed((sink) =>
+    client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(sink),
+  );
   client.stop();
   await sockets.dispose();
 });
@@ -57,13 +62,13 @@ it.each(['WebSocket', 'multipart over HTTP'])('Apollo Client subscribes by %s', 
 describe('urql', () => {
   it('subscribes with its own fetch, which asks for events', async () => {
     const client = new UrqlClient({
-      url: httpUrl(),
+      url,
       preferGetMethod: false,
       fetchSubscriptions: true,
       fetchOptions: { headers: { authorization } },
       exchanges: [fetchExchange],
     });
-    await isFollowed(({ next, complete }) =>
+    await expectFollowed(({ next, complete }) =>
       client
         .subscription(RefreshJobUpdatedDocument, job)
         .subscribe((result: Result & { hasNext: boolean }) => (result.hasNext ? next(result) : complete())),
@@ -73,7 +78,7 @@ describe('urql', () => {
   it('asks by GET unless it is told, which takes a header', async () => {
     const ask = async (headers: Texts) => {
       const fetchOptions = { headers: { authorization, ...headers } };
-      const client = new UrqlClient({ url: httpUrl(), fetchOptions, exchanges: [fetchExchange] });
+      const client = new UrqlClient({ url, fetchOptions, exchanges: [fetchExchange] });
       return client.query(TaxpayerTokenDocument, { taxpayerId: job.taxpayerId }).toPromise();
     };
     expect((await ask({})).error?.message).toMatch(/must send the header apollo-require-preflight/);
@@ -82,8 +87,8 @@ describe('urql', () => {
 });
 
 it('graphql-sse subscribes', async () => {
-  const client = createSseClient({ url: `${gateway.origin}/graphql/stream`, headers: { authorization } });
+  const client = createSseClient({ url: `${url}/stream`, headers: { authorization } });
   const query = print(RefreshJobUpdatedDocument);
-  await isFollowed((sink) => client.subscribe<RefreshJobUpdatedSubscription>({ query, variables: job }, sink));
+  await expectFollowed((sink) => client.subscribe<RefreshJobUpdatedSubscription>({ query, variables: job }, sink));
   client.dispose();
 });
