@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/config.js';
+import type { Texts } from '../support/gateway.js';
 import { needPrograms } from '../support/programs.js';
 import { read } from '../support/repository.js';
 import { scratch } from '../support/scratch.js';
@@ -84,8 +85,6 @@ describe.each(['development', 'production'])('The overlay %s', (environment) => 
     expect(new Set(portsOf(policies.flatMap((policy) => policy.spec.egress ?? [])))).toEqual(new Set([53, ...named]));
   });
 });
-
-type Texts = Readonly<Record<string, string>>;
 
 interface Container {
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };

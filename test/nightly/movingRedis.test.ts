@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway, whenMetric } from '../support/gateway.js';
 import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
+import { read as readFile } from '../support/repository.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { times } from '../support/times.js';
 import { until } from '../support/until.js';
@@ -25,7 +24,7 @@ const bothReplicas = ['--min-replicas-to-write', '2', '--min-replicas-max-lag', 
 
 /** What docs/operations.md permits a user in a cluster. */
 function rulesOfThePage(): readonly string[] {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+  const page = readFile('docs/operations.md');
   const [, more = '', rules = ''] = /in a cluster also `([^`]*)`.*?```text\n(~txgw:[^`]*)```/s.exec(page) ?? [];
   return `${rules} ${more}`.trim().split(/\s+/);
 }

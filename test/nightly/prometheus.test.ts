@@ -45,17 +45,17 @@ describe('A Prometheus that scrapes a gateway', () => {
     const { alerts } = await prometheus.get<{ alerts: readonly Alert[] }>('alerts');
     return alerts.filter(({ state }) => state === 'firing');
   };
-  const tokenFor = async (scope: string) => {
+  const headersFor = async (scope: string) => {
     const token = await provider.token({ sub: 'caller', scope: `taxpayers:read ${scope}` });
     return { authorization: `Bearer ${token}` };
   };
   const read = async (id: string) =>
-    gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, await tokenFor('taxpayers:any'));
+    gateway.query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`, {}, await headersFor('taxpayers:any'));
   /** Follows a taxpayer until the decision that allows it is over and nobody can decide any more. */
   const follow = async (id: string) => {
     point.allow('caller', [id]);
     const query = `subscription { taxpayerTokenUpdated(taxpayerId: "${id}") { status } }`;
-    const stream = await postEvents(gateway, { query }, { ...(await tokenFor('')) });
+    const stream = await postEvents(gateway, { query }, await headersFor(''));
     expect(stream.status).toBe(200);
     point.behave('answers 500');
     const text = await stream.text();
