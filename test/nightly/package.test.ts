@@ -1,17 +1,15 @@
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { postQuery, readyOrigin } from '../support/gateway.js';
 import { startProgram } from '../support/program.js';
 import { run } from '../support/run.js';
 import { scratch } from '../support/scratch.js';
+import { expectPublishable, pack } from './support/tarball.js';
 
-const directory = scratch();
-const app = join(directory, 'app');
 let tarball: string;
 
 beforeAll(async () => {
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', directory]);
-  tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? '');
+  tarball = await pack('.');
 });
 
 describe('The package', () => {
@@ -19,12 +17,10 @@ describe('The package', () => {
     expect(statSync(tarball).size).toBeLessThan(4_000_000); // most of it is the explorer
   });
 
-  it('keeps what publint asks for', async () => {
-    await run(process.execPath, ['test/nightly/node_modules/publint/src/cli.js', tarball, '--strict']);
-  });
+  it('keeps what publint asks for', () => expectPublishable(tarball));
 
   it('starts by npx from an empty folder and serves', async () => {
-    mkdirSync(app);
+    const app = scratch();
     writeFileSync(join(app, 'package.json'), '{"private":true,"type":"module"}');
     const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball];
     await run('npm', install, { cwd: app });
