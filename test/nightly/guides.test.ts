@@ -17,7 +17,7 @@ import { scratch } from '../support/scratch.js';
 
 const page = read('docs/clients.md');
 const [preparation = '', ...sections] = page.split(/^## /m);
-/** Holds the package beside the folders, as a clone that was followed to there. */
+/** Stands for the folder that holds the clone: the package is packed to here, and each section makes its own folder in it. */
 const directory = scratch();
 const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], npm_config_audit: 'false', CI: '1' };
 /** A change of a taxpayer is seen within a second. */
@@ -58,7 +58,7 @@ describe('docs/clients.md', () => {
   beforeAll(async () => {
     provider = await startTrustedProvider();
     token = await provider.token({ scope: 'taxpayers:any taxpayers:read refresh-jobs:read client-links:create' });
-    // The sandbox lets in every page of this machine; this gateway has an identity provider.
+    // With an identity provider, a gateway does not let in every page of this machine, as the guide's sandbox does.
     const CORS_ORIGINS = `http://localhost:${await appPort}`;
     gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...freshAtOnce, CORS_ORIGINS });
     // What `npm ci` installs in a clone, and the build, are there already.

@@ -41,7 +41,7 @@ describe('A token that is bound', () => {
 
   it.each<[string, unknown]>([
     ['to a certificate', { 'x5t#S256': thumbprint }],
-    ['by null', null],
+    ['to nothing, by a cnf of null', null],
   ])('%s is refused in words, over HTTP and WebSocket', async (_, cnf) => {
     const authorization = `Bearer ${await provider.token({ cnf })}`;
     expect(await overHttp(authorization)).toMatchObject({

@@ -6,7 +6,7 @@ import { serve } from '../../support/serve.js';
 
 // A certified OpenID provider, with nothing but its address told to the gateway.
 
-// It warns of its views for development, and of Node.js 20, on which it works.
+// It warns of its views for development, and of Node.js 20, on which it works all the same.
 for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
 afterAll(() => {
   jest.restoreAllMocks();

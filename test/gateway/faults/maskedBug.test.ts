@@ -30,7 +30,7 @@ describe('A bug of the gateway', () => {
     const logged = gateway.logs.length;
     const requestId = 'the-request';
     const answer = await gateway.query(query, {}, { 'x-request-id': requestId });
-    // The rest of the answer is left, except by a plan without a value that is never null.
+    // The other fields keep their values. Only a plan that has no value for a field that is never null gives no data at all.
     const isNull = bug === 'lacks what it promised';
     expect(answer).toMatchObject({ status: 200, data: isNull ? null : { taxpayerToken: null, __typename: 'Query' } });
     expect(answer.errors).toEqual([

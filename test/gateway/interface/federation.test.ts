@@ -12,7 +12,7 @@ const entities = `query ($representations: [_Any!]!) {
 
 const gateway = await startTestGateway();
 
-describe('as a subgraph', () => {
+describe('The gateway as a subgraph', () => {
   beforeEach(() => gateway.sandbox.resetCounters());
 
   it('publishes an SDL with the keys, costs and cache hints that routers act on', async () => {

@@ -57,8 +57,8 @@ describe('the border to the router', () => {
     expect(await codesFor(gateway, secret)).toEqual([]);
     expect(await codesFor(gateway, 'something-else-here')).toEqual(['UNAUTHENTICATED']);
     expect(await codesFor(gateway, secret, '{ taxpayer(id: "x") { id } }')).toEqual(['UNAUTHENTICATED']);
+    // A router passes on the header of its caller, which here holds no token.
     const withToken = { 'x-gateway-router-secret': secret, authorization: 'Bearer' };
-    // it passes on a caller's, which is none
     expect(codesOf(await gateway.query(sdl, {}, withToken))).toEqual(['UNAUTHENTICATED']);
     const forJobs = { ...withToken, authorization: await watcherOf(['x'], 300, 'refresh-jobs:read') };
     expect(codesOf(await gateway.query(entities, {}, forJobs))).toEqual([]);

@@ -65,7 +65,7 @@ describe('GraphQL over HTTP', () => {
     }
   });
 
-  it('takes a body as it is, however that is written', async () => {
+  it('takes a body whose Content-Encoding is identity, in any letters', async () => {
     const response = await post(
       `${gateway.origin}/graphql`,
       { query: '{ __typename }' },
@@ -134,6 +134,7 @@ describe.each(['by Apollo', 'by a plan'])('Executed %s, an answer', (way) => {
     ];
     for (const time of [1, 2, 3]) {
       for (const [accept, type, status] of expected) {
+        // A text that was seen before has a plan.
         const isNew = way === 'by Apollo' && typeof body === 'object' && 'query' in body;
         const sent = isNew ? { ...body, query: newText(String(body.query)) } : body;
         const response = await post(`${own.origin}/graphql`, sent, { accept });

@@ -32,7 +32,7 @@ it('The schema describes every type, field, argument and value to a frontend dev
 
 describe('A value of the service that the schema does not know', () => {
   let gateway: TestGateway;
-  // One for each test: a value is told of once.
+  // One for each test, because a gateway logs a value once.
   beforeEach(async () => {
     gateway = await startTestGateway();
   });
@@ -76,7 +76,7 @@ describe('A value of the service that the schema does not know', () => {
     },
   );
 
-  it('is none if it is longer than any word', async () => {
+  it('breaks the contract if it has more than 1,000 characters', async () => {
     const { id } = gateway.sandbox.addTaxpayer({ status: 'x'.repeat(1001) });
     const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
     expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);

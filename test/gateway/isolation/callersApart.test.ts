@@ -22,7 +22,7 @@ const readJob =
   'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status } }';
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
 
-/** Reads so many jobs of a taxpayer that are not there. */
+/** A query for so many jobs of a taxpayer, none of which exist. */
 function readMadeUp(taxpayerId: string, count: number, name = 'made-up') {
   const field = (n: number) => `a${n}: refreshJob(taxpayerId: "${taxpayerId}", jobId: "${name}-${n}") { status }`;
   return `{ ${times(count, (n) => field(n)).join(' ')} }`;
@@ -70,8 +70,8 @@ it('An outage of an endpoint is found by three callers for all, and costs one tr
   expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
 });
 
-it('The breaker of a caller opens when five ids fail in a row within ten seconds, for that caller alone: not for one id, nor with an answer between, even an invalid one', async () => {
-  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ BREAKER_RESET_MS: 60_000 });
+it('The breaker of a caller opens, for that caller alone, when five ids fail in a row within ten seconds: neither when one fails often, nor with any answer between', async () => {
+  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
   const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
   for (const taxpayerId of bad) sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
   const read = (id: TaxpayerId, holder = 'one') =>

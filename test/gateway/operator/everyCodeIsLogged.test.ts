@@ -23,7 +23,7 @@ interface Scene {
   /** What the service does to every call of an endpoint. */
   readonly fault?: readonly [ApiEndpoint, Fault];
   readonly env?: Environment;
-  /** What is done before: the operation itself, or the end of the process or of the provider. */
+  /** What has happened before: an operation, the beginning of a drain, or an outage of the identity provider. */
   readonly before?: 'another link' | 'another record' | 'draining' | 'no keys';
   readonly anonymous?: true;
   readonly cause: string | RegExp;
@@ -34,7 +34,7 @@ const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }
 const readJob = 'query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }';
 const createLink = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
 const answered = (status: number): Fault => ({ status });
-/** Of the latest answer over HTTP. */
+/** The status of the latest answer over HTTP. */
 let status: number;
 
 const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {

@@ -94,6 +94,7 @@ describe('Metrics', () => {
   it('are on METRICS_PORT alone when that is set, before PORT listens, where the process is not ready yet', async () => {
     const port = await freePort();
     const { listen } = Server.prototype;
+    /** The readiness when PORT is about to listen: its server is the one that takes upgrades. */
     const early = new Promise<number>((resolve, reject) => {
       const atListen = function (this: Server, ...args: [number]) {
         if (args[0] !== 0 || this.listenerCount('upgrade') === 0) return listen.apply(this, args);

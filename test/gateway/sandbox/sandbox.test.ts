@@ -62,7 +62,7 @@ describe('The sandbox serves the interface of the service:', () => {
 
 describe('The hosted page', () => {
   const textOf = (page: string, id: string) => new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(page)?.[1] ?? '';
-  /** A link, its page by now, and a button of a page. */
+  /** Creates a link. `page` reads its page as it is now, `press` presses a button of a page read before. */
   const follow = async (settings = {}) => {
     const path = `/c/${(await createLink({ settings })).json()['id']}`;
     const page = async () => (await call(path)).body;

@@ -82,7 +82,7 @@ it('A token that the service replaced does not prolong how long a record is show
 });
 
 describe('A clock that is ahead', () => {
-  it('by a day, does not make a changed record count as unchanged, nor as changing for a day', async () => {
+  it('by a day makes a changed record count neither as unchanged nor as changing for a day', async () => {
     const { sandbox, id, statusAt, freshFor, calls } = await scene({ createdAgoMs: 10 * day, aheadMs: [day] });
     await freshFor(1);
     fleet.advance(2 * day);
@@ -97,7 +97,7 @@ describe('A clock that is ahead', () => {
     expect(await freshFor(1)).toBe(6 * minute);
   });
 
-  it('and is put right, leaves a record as cheap as before', async () => {
+  it('and then put right leaves a record as cheap as before', async () => {
     const { freshFor } = await scene({ createdAgoMs: 10 * hour, aheadMs: [day, day, day, day] });
     expect(await freshFor()).toBe(3.4 * hour);
     fleet.setClocks(-day);

@@ -83,7 +83,7 @@ describe('a token that the service no longer takes', () => {
   });
 });
 
-it('answers for a job within two deadlines, although token, job and the next token are all slow', async () => {
+it('A query for a job is answered within two deadlines, although token, job and the next token are all slow', async () => {
   const deadlineMs = 2000;
   const { query, sandbox } = await startTestGateway({
     UPSTREAM_TIMEOUT_MS: '1000',
@@ -103,7 +103,7 @@ it('answers for a job within two deadlines, although token, job and the next tok
   sandbox.rotateToken(taxpayerId);
   sandbox.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
   expect((await answer).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
-  expect(performance.now() - askedAt).toBeLessThan(3 * deadlineMs);
+  expect(performance.now() - askedAt).toBeLessThan(3 * deadlineMs); // a busy machine may take the third
   expect(sandbox.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
 });
 

@@ -50,7 +50,7 @@ describe('token policies', () => {
     ['7200', 3600],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
   ])(
-    'also stops the calls of the whole fleet, which then spend no budget, after a 429 with Retry-After: %s',
+    'stops the calls of the whole fleet, which spend no budget meanwhile, after a 429 with Retry-After: %s',
     async (retryAfter, seconds) => {
       const { id, one, two, sandbox, advance } = await scene({ TOKEN_BUDGET_PER_HOUR: 2 });
       const headers = { 'Retry-After': retryAfter };
@@ -65,13 +65,13 @@ describe('token policies', () => {
     },
   );
 
-  /** A record that was read by one member and is not fresh any more, and what the service answers now. */
-  async function old(fault: Fault) {
-    const scenery = await scene();
-    await scenery.one.broker.record(scenery.id);
-    scenery.advance(16 * minute);
-    scenery.sandbox.arm({ endpoint: 'taxpayerToken', fault });
-    return scenery;
+  /** One member has read a record, which is no longer fresh; the service now answers with `fault`. */
+  async function staleScene(fault: Fault) {
+    const fleet = await scene();
+    await fleet.one.broker.record(fleet.id);
+    fleet.advance(16 * minute);
+    fleet.sandbox.arm({ endpoint: 'taxpayerToken', fault });
+    return fleet;
   }
 
   it.each<[string, Fault]>([
@@ -82,7 +82,7 @@ describe('token policies', () => {
   ])(
     'shows a stale record when the service answers with %s, also on a member that had not read it',
     async (_, fault) => {
-      const { id, one, two } = await old(fault);
+      const { id, one, two } = await staleScene(fault);
       for (const { broker, events } of [two, one]) {
         expect(await broker.record(id)).toMatchObject({ stale: true, value: { record: { status: 'AUTHORIZED' } } });
         expect(events).toContain('stale-served');
@@ -91,7 +91,7 @@ describe('token policies', () => {
   );
 
   it('does not show the record of a taxpayer that the service no longer knows', async () => {
-    const { id, one } = await old({ status: 404 });
+    const { id, one } = await staleScene({ status: 404 });
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
   });
 
@@ -103,7 +103,7 @@ describe('token policies', () => {
     await outcomeOf(broker.record(ids.taxpayerId('nobody')));
     advance(30_001);
     cache.dropExpired();
-    // Without a member's clock, which was advanced, nothing that memory still has looks expired.
+    // The cache of `broker` reads the platform's clock, by which nothing has expired, and so shows all that memory has.
     expect(broker.cache.inMemory('nobody')).toBeUndefined();
     expect(broker.cache.inMemory(id)).toBeDefined();
     advance(30 * day);

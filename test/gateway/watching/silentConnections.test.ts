@@ -12,7 +12,7 @@ let opened: number;
 let first: string;
 /** Sends bytes on the present event stream. */
 let write: (text: string) => void;
-/** `connection` and `chunk`: what the client has come to. */
+/** Emits `connection` for each request of the client, and `chunk` for each piece that it has read. */
 let events: EventEmitter;
 
 beforeEach(async () => {
