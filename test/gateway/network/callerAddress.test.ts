@@ -11,32 +11,36 @@ async function auditedAddress({ query, logs }: TestGateway, headers: Texts) {
 }
 
 describe('the address of a caller', () => {
-  test.each([
-    ['the peer’s where no header tells another', {}, '127.0.0.1'],
-    ['the only one', { 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
-    ['the rightmost that is no proxy’s', { 'x-forwarded-for': '198.51.100.1, 203.0.113.7, 10.1.2.3' }, '203.0.113.7'],
-    ['the leftmost where all are proxies', { 'x-forwarded-for': '10.9.9.9, 10.1.2.3' }, '10.9.9.9'],
-    ['one with a port', { 'x-forwarded-for': '203.0.113.7:4711' }, '203.0.113.7'],
-    ['an IPv4 address in IPv6 form', { 'x-forwarded-for': '::ffff:203.0.113.7, ::ffff:10.1.2.3' }, '203.0.113.7'],
-    ['an IPv6 address with a port', { 'x-forwarded-for': '[2001:db8::7]:4711, fd00::1' }, '2001:db8::7'],
-    [
-      'the twentieth proxy’s',
-      { 'x-forwarded-for': `203.0.113.7, 10.2.2.2, ${'10.1.2.3, '.repeat(18)}10.1.2.3` },
-      '10.2.2.2',
-    ],
-    ['not a proxy’s with a port', { 'x-forwarded-for': '203.0.113.7, 10.1.2.3:4711, [fd00::1]:80' }, '203.0.113.7'],
-    ['the same however it is written', { 'x-forwarded-for': '2001:0DB8:0:0::1F' }, '2001:db8::1f'],
-    ['not the proxy’s because of a comma too many', { 'x-forwarded-for': '203.0.113.7, , 10.1.2.3,' }, '203.0.113.7'],
-    ['not what is no address', { 'x-forwarded-for': '198.51.100.1, _hidden' }, '127.0.0.1'],
-    ['not what Forwarded tells', { forwarded: 'for=198.51.100.1', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
-    ['the peer’s with Forwarded alone', { forwarded: 'for=203.0.113.7' }, '127.0.0.1'],
-    ['nothing left of what is no address', { 'x-forwarded-for': '198.51.100.1, unknown, 10.1.2.3' }, '10.1.2.3'],
-  ])('is %s', (_, headers, address) => {
-    const addressOf = addressReader(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
+  const addressOf = addressReader(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
+  /** Expects this address of a caller whose request comes from a trusted proxy with these headers. */
+  function expectAddress(headers: Texts, address: string) {
     for (const remoteAddress of ['127.0.0.1', '::ffff:127.0.0.1']) {
       const request = { headers, socket: { remoteAddress } } as unknown as IncomingMessage;
       expect(addressOf(request)).toBe(address);
     }
+  }
+
+  test.each([
+    ['the only one', '203.0.113.7', '203.0.113.7'],
+    ['the rightmost that is no proxy’s', '198.51.100.1, 203.0.113.7, 10.1.2.3', '203.0.113.7'],
+    ['the leftmost where all are proxies', '10.9.9.9, 10.1.2.3', '10.9.9.9'],
+    ['one with a port', '203.0.113.7:4711', '203.0.113.7'],
+    ['an IPv4 address in IPv6 form', '::ffff:203.0.113.7, ::ffff:10.1.2.3', '203.0.113.7'],
+    ['an IPv6 address with a port', '[2001:db8::7]:4711, fd00::1', '2001:db8::7'],
+    ['the twentieth proxy’s', `203.0.113.7, 10.2.2.2, ${'10.1.2.3, '.repeat(18)}10.1.2.3`, '10.2.2.2'],
+    ['not a proxy’s with a port', '203.0.113.7, 10.1.2.3:4711, [fd00::1]:80', '203.0.113.7'],
+    ['the same however it is written', '2001:0DB8:0:0::1F', '2001:db8::1f'],
+    ['not the proxy’s because of a comma too many', '203.0.113.7, , 10.1.2.3,', '203.0.113.7'],
+    ['not what is no address, but the peer’s', '198.51.100.1, _hidden', '127.0.0.1'],
+    ['not what stands before something that is no address', '198.51.100.1, unknown, 10.1.2.3', '10.1.2.3'],
+  ])('is, of those in X-Forwarded-For, %s', (_, forwarded, address) => {
+    expectAddress({ 'x-forwarded-for': forwarded }, address);
+  });
+
+  test('is the peer’s without that header, also with Forwarded', () => {
+    expectAddress({}, '127.0.0.1');
+    expectAddress({ forwarded: 'for=203.0.113.7' }, '127.0.0.1');
+    expectAddress({ forwarded: 'for=198.51.100.1', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7');
   });
 
   test('is in the audit line of what it does, alone', async () => {
