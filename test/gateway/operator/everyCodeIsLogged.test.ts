@@ -34,8 +34,6 @@ const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }
 const readJob = 'query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }';
 const createLink = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
 const answered = (status: number): Fault => ({ status });
-/** The status of the latest answer over HTTP. */
-let status: number;
 
 const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   GRAPHQL_PARSE_FAILED: { document: '{', cause: 'Syntax Error: Expected Name, found <EOF>.' },
@@ -109,18 +107,19 @@ interface Sent {
   readonly variables: object;
 }
 
-/** Sends an operation and gives the request id that its caller is told, which over a socket is not the caller's own. */
-const transports = {
+/** Each sends an operation, and gives what its caller is told. Over a socket, the request id is not the caller's own. */
+const senders = {
   http: (sent: Sent) => ask(sent, '/graphql', 'application/json'),
   sse: (sent: Sent) => ask(sent, '/graphql/stream', 'text/event-stream'),
   ws: async ({ gateway, requestId, authorization, document: query, variables }: Sent) => {
     const socket = rawSocket(gateway.origin, { headers: { 'x-request-id': requestId } });
-    await socket.sendInit({ authorization }).catch(() => {});
-    if (socket.socket.readyState !== socket.socket.OPEN) return requestId;
+    await socket.opened.catch(() => {});
+    if (socket.socket.readyState !== socket.socket.OPEN) return { requestId };
+    socket.send({ type: 'connection_init', payload: { authorization } });
     const ready = socket.message('connection_ack').then(() => true);
-    if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return requestId;
+    if (!(await Promise.race([ready, socket.closed.then(() => false)]))) return { requestId };
     socket.subscribe({ query, variables });
-    return idIn(JSON.stringify(await socket.answerTo('1')));
+    return { requestId: idIn(JSON.stringify(await socket.answerTo('1'))) };
   },
 };
 
@@ -131,8 +130,7 @@ async function ask(
 ) {
   const headers = { 'x-request-id': requestId, accept, ...(authorization !== undefined && { authorization }) };
   const response = await post(gateway.origin + path, { query, variables }, headers);
-  status = response.status;
-  return idIn(await response.text());
+  return { requestId: idIn(await response.text()), status: response.status };
 }
 
 const idIn = (answer: string) => /"requestId":"([^"]+)"/.exec(answer)?.[1] ?? `none in ${answer}`;
@@ -163,25 +161,25 @@ describe('the request id of an error', () => {
       const outcomes: unknown[] = [];
       const stopping = scene.before === 'draining' ? gateway.stop() : undefined;
 
-      for (const [transport, send] of Object.entries(transports)) {
+      for (const [transport, send] of Object.entries(senders)) {
         if (transport === 'http' && code === 'SHUTTING_DOWN') continue;
         const before = await countsOf(gateway, code, transport);
-        const requestId = await send({
+        const told = await send({
           gateway,
           requestId: `${code}-${transport}`,
           authorization: scene.anonymous ? undefined : authorization,
           document: scene.document ?? readRecord,
           variables: scene.variables ?? { id: ids[0] },
         });
-        const lines = (): Line[] => linesWith(gateway.logs, { msg: 'operation', requestId });
+        const lines = (): Line[] => linesWith(gateway.logs, { msg: 'operation', requestId: told.requestId });
         await until(() => lines().length > 0);
         const isKnown = !['UNAUTHENTICATED', 'AUTH_UNAVAILABLE', 'SHUTTING_DOWN'].includes(code);
         expect(lines()).toMatchObject([
           {
+            ...told,
             transport,
             outcome: usesErrorBudget.test(code) ? 'failed' : expect.stringMatching(/^(refused|errors)$/),
             codes: [code],
-            ...(transport !== 'ws' && { status }),
             cause:
               scene.cause instanceof RegExp ? expect.stringMatching(scene.cause) : expect.stringContaining(scene.cause),
             ...(isKnown && { caller: expect.stringMatching(/^[\w-]{43}$/), callerKind: 'bearer' }),
@@ -201,11 +199,11 @@ describe('the request id of an error', () => {
       }
       await stopping;
       await gateway.stop();
-      const told = collector.spans
+      const traced = collector.spans
         .map(({ attributes }) => attributes)
         .filter((span) => isDeepStrictEqual(span['gateway.codes'], [code]));
-      expect(told.map((span) => span['gateway.outcome'])).toEqual(expect.arrayContaining(outcomes));
-      expect(told).toHaveLength(outcomes.length);
+      expect(traced.map((span) => span['gateway.outcome'])).toEqual(expect.arrayContaining(outcomes));
+      expect(traced).toHaveLength(outcomes.length);
     },
     30_000,
   );
