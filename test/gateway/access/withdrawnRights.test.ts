@@ -30,20 +30,21 @@ const gateway = await startTestGateway({ ...provider.env, ...timing, AUTH_DECISI
 /** A caller, and a taxpayer with a job whom that caller may see. */
 async function scene(subject: string) {
   const { sandbox } = gateway;
-  const { id } = sandbox.addTaxpayer({ name: `Name for ${subject}`, status: 'AUTHORIZED' });
+  const name = `Name for ${subject}`;
+  const { id } = sandbox.addTaxpayer({ name, status: 'AUTHORIZED' });
   sandbox.addJob({ taxpayerId: id, jobId: 'job', durationMs: Infinity });
   point.allow(subject, [id]);
   const headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
   return {
     sandbox,
     id,
-    name: `Name for ${subject}`,
+    name,
     ask: (query: string, variables: object = { id }): Promise<Answer<Record<string, unknown>>> =>
       gateway.query(query, variables, headers),
     asked: () => point.asked.filter(({ body }) => body.subject.id === subject).length,
     withdraw: () => point.allow(subject, []),
-    /** Withdraws the right, and waits until no decision of before may be gone by. */
-    withdrawn: async () => {
+    /** Withdraws the right, and waits until no decision of before may be used any more. */
+    withdrawAndWait: async () => {
       point.allow(subject, []);
       await wait(ttlMs);
     },
@@ -53,20 +54,20 @@ async function scene(subject: string) {
 
 describe('A right that is withdrawn has ended once the time of the decision is over', () => {
   itMostlyWaits('for queries, also of what is cached', async () => {
-    const { ask, name, withdrawn, sandbox, id } = await scene('who queries');
+    const { ask, name, withdrawAndWait, sandbox, id } = await scene('who queries');
     for (const _ of [1, 2, 3]) expect((await ask(record)).data).toEqual({ taxpayerToken: { name } });
-    await withdrawn();
+    await withdrawAndWait();
     const calls = sandbox.tokenCalls(id);
     expect(codesOf(await ask(record))).toEqual(['FORBIDDEN']);
     expect(sandbox.tokenCalls(id)).toBe(calls);
   });
 
   itMostlyWaits('for a read that began while it held, and for those who joined it', async () => {
-    const { ask, id, sandbox, withdrawn } = await scene('who joins');
+    const { ask, id, sandbox, withdrawAndWait } = await scene('who joins');
     const fault = sandbox.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
     const answers = [ask(record), ask(record)];
     await until(() => sandbox.tokenCalls(id) === 1);
-    await withdrawn();
+    await withdrawAndWait();
     sandbox.disarm(fault);
     sandbox.release(id);
     for (const answer of await Promise.all(answers)) {
@@ -76,10 +77,10 @@ describe('A right that is withdrawn has ended once the time of the decision is o
   });
 
   itMostlyWaits('for a query that waits for a job', async () => {
-    const { ask, id, sandbox, withdrawn } = await scene('who waits');
+    const { ask, id, sandbox, withdrawAndWait } = await scene('who waits');
     const waiting = ask(longPoll);
     await until(() => sandbox.jobCalls(id, 'job') > 0);
-    await withdrawn();
+    await withdrawAndWait();
     sandbox.updateJob(id, 'job', { status: 'completed' });
     expect(codesOf(await waiting)).toEqual(['FORBIDDEN']);
   });
