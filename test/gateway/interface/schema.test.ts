@@ -82,7 +82,7 @@ describe('A value of the service that the schema does not know', () => {
     expect(errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
   });
 
-  it('is bounded in the log and in memory', async () => {
+  it('is logged for at most a hundred values, of which each is shortened', async () => {
     for (let n = 0; n < 120; n += 1) {
       await read(gateway.sandbox.addTaxpayer({ providerId: `new-${n}-${'x'.repeat(200)}` }).id);
     }

@@ -164,9 +164,10 @@ describe('The line of an operation', () => {
       gateway.sandbox.updateJob(taxpayerId, jobId, { status: 'completed' });
       const events = await ended;
       await until(() => operations().length > 0);
-      const what = { operation: 'refreshJobUpdated', events, type: 'subscription', transport, outcome: 'ok' };
+      const length = { ms: expect.any(Number), events };
+      const what = { operation: 'refreshJobUpdated', type: 'subscription', transport, outcome: 'ok' };
       const calls = expect.arrayContaining([expect.objectContaining({ endpoint: 'refreshJob' })]);
-      expect(operations()).toMatchObject([{ ...what, client: 'watcher', caller: hash, calls }]);
+      expect(operations()).toMatchObject([{ ...what, ...length, client: 'watcher', caller: hash, calls }]);
       await gateway.stop();
       expect(operations()).toHaveLength(1);
     },

@@ -23,7 +23,7 @@ async function connected({ autoPong }: { readonly autoPong: boolean }) {
   return { ours, peer };
 }
 
-it('a peer that answers each ping late is not ended', async () => {
+it('a peer that answers only every other ping is not ended', async () => {
   const { ours, peer } = await connected({ autoPong: false });
   let pings = 0;
   peer.on('ping', () => {
