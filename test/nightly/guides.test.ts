@@ -15,6 +15,7 @@ import { read } from '../support/repository.js';
 import { run } from '../support/run.js';
 import { scratch } from '../support/scratch.js';
 
+const appPort = await freePort();
 const page = read('docs/clients.md');
 const [preparation = '', ...sections] = page.split(/^## /m);
 /** Stands for the folder that holds the clone: the package is packed to here, and each section makes its own folder in it. */
@@ -53,13 +54,12 @@ describe('docs/clients.md', () => {
   let provider: TrustedProvider;
   let gateway: TestGateway;
   let token: string;
-  const appPort = freePort();
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
     token = await provider.token({ scope: 'taxpayers:any taxpayers:read refresh-jobs:read client-links:create' });
     // With an identity provider, a gateway does not let in every page of this machine, as the guide's sandbox does.
-    const CORS_ORIGINS = `http://localhost:${await appPort}`;
+    const CORS_ORIGINS = `http://localhost:${appPort}`;
     gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...freshAtOnce, CORS_ORIGINS });
     // What `npm ci` installs in a clone, and the build, are there already.
     expect(pack).toMatch(/^npm ci && npm run build && npm pack \.\/packages\/client --pack-destination \.\.$/);
@@ -92,11 +92,10 @@ describe('docs/clients.md', () => {
 
   it('shows the page of React in a browser', async () => {
     const { folder, command } = await followed('React', adapted());
-    const port = await appPort;
-    const serve = `exec ${command} --port ${port} --strictPort`;
+    const serve = `exec ${command} --port ${appPort} --strictPort`;
     await startProgram('sh', ['-c', serve], { cwd: folder, env, detached: true }).printed(/./);
     const shown = await (await launchBrowser()).newPage();
-    await shown.goto(`http://localhost:${port}`);
+    await shown.goto(`http://localhost:${appPort}`);
     for (const [text] of page.matchAll(/(?<=`)(Arthur|NOT_FOUND\.) [^`]*/g)) {
       await shown.getByText(text).waitFor();
     }
