@@ -2,11 +2,11 @@ import { outcomeOf, startFleet } from '../../support/fleet.js';
 
 describe('a record that the service cannot give', () => {
   async function scene(size = 1) {
-    const fleet = await startFleet({ size, BREAKER_RESET_MS: 10_000 });
-    const { sandbox } = fleet;
+    const fleet = await startFleet({ size, breakerResetMs: 10_000 });
+    const { sandbox, one } = fleet;
     const id = fleet.addTaxpayer();
     const fail = () => sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });
-    return { ...fleet, ...fleet.one, id, fail, calls: () => sandbox.tokenCalls(id) };
+    return { ...fleet, broker: one.broker, id, fail, calls: () => sandbox.tokenCalls(id) };
   }
 
   it('is not asked for again at once after it failed twice in a row: stale or not, in a minute ten times', async () => {
