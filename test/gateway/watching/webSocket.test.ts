@@ -262,7 +262,7 @@ describe('a caller on a socket', () => {
     const socket = await initSocket(guarded, { authorization: await provider.watcherOf([]) });
     const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 600_000);
     socket.subscribe({ query: '{ __typename }' });
-    expect((await Promise.race([socket.closed, socket.answerTo('1')])) as object).toMatchObject({ code: 4403 });
+    expect(await Promise.race([socket.closed, socket.answerTo('1')])).toMatchObject({ code: 4403 });
     clock.mockRestore();
   });
 });
