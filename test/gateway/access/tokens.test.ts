@@ -255,7 +255,7 @@ describe('The key set', () => {
 
   it('that was never read lets nobody in, and says so to callers and probes; then it does', async () => {
     const late = await providerWith();
-    late.outage(true);
+    late.behave('drop');
     const guarded = await gatewayFor([late]);
     expect(await readyStatus(guarded)).toBe(503);
     expect(await outcomeOfToken(late.token(), guarded)).toBe(
@@ -265,7 +265,7 @@ describe('The key set', () => {
     const asked = late.counts.jwks;
     for (let n = 0; n < 9; n += 1) await outcomeOfToken(late.token(), guarded);
     expect(late.counts.jwks - asked).toBeLessThan(9); // once a second
-    late.outage(false);
+    late.behave('ok');
     await until(async () => (await outcomeOfToken(late.token(), guarded)) === 'accepted');
     expect(await readyStatus(guarded)).toBe(200);
   });
@@ -323,13 +323,13 @@ describe('The key set', () => {
     const guarded = await gatewayFor([own], { AUTH_KEYS_MAX_AGE_SECONDS: '60' });
     const token = `Bearer ${await own.token()}`;
     expect(await outcomeOf(token, guarded)).toBe('accepted');
-    own.outage(true);
+    own.behave('drop');
     pass(59_000);
     expect([await outcomeOf(token, guarded), await readyStatus(guarded)]).toEqual(['accepted', 200]);
     pass(1_000);
     expect(await outcomeOf(token, guarded)).toMatch(/^AUTH_UNAVAILABLE/);
     expect(await readyStatus(guarded)).toBe(503);
-    own.outage(false);
+    own.behave('ok');
     await until(async () => (await outcomeOf(token, guarded)) === 'accepted');
     expect(await readyStatus(guarded)).toBe(200);
   });

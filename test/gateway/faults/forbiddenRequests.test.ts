@@ -5,7 +5,7 @@ const forbidden = { status: 403 } as const;
 
 describe('A 403 of the service to the client credentials', () => {
   async function scene() {
-    const fleet = await startFleet({ size: 2, breakerResetMs: 30_000 });
+    const fleet = await startFleet({ size: 2, BREAKER_RESET_MS: 30_000 });
     const ids = fleet.addTaxpayers(8);
     const read = ({ broker }: Member, n: number, holder?: string) =>
       outcomeOf(broker.record(ids[n] as TaxpayerId, { holder }));

@@ -2,7 +2,7 @@ import { outcomeOf, startFleet } from '../../support/fleet.js';
 
 describe('a record that the service cannot give', () => {
   async function scene(size = 1) {
-    const fleet = await startFleet({ size, breakerResetMs: 10_000 });
+    const fleet = await startFleet({ size, BREAKER_RESET_MS: 10_000 });
     const { sandbox, one } = fleet;
     const id = fleet.addTaxpayer();
     const fail = () => sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });

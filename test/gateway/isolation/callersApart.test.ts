@@ -71,7 +71,7 @@ it('An outage of an endpoint is found by three callers for all, and costs one tr
 });
 
 it('The breaker of a caller opens, for that caller alone, when five ids fail in a row within ten seconds: neither when one fails often, nor with any answer between', async () => {
-  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ breakerResetMs: 60_000 });
+  const { one, sandbox, advance, addTaxpayers, addJob, ids } = await startFleet({ BREAKER_RESET_MS: 60_000 });
   const [good, ...bad] = addTaxpayers(6) as [TaxpayerId, ...TaxpayerId[]];
   for (const taxpayerId of bad) sandbox.arm({ endpoint: 'refreshJob', taxpayerId, fault: { status: 500 } });
   const read = (id: TaxpayerId, holder = 'one') =>

@@ -6,7 +6,6 @@ import type { ReadCall } from '../../../src/datasources/TaxpayerService.js';
 import { LocalStore } from '../../../src/stores/LocalStore.js';
 import { StoreError } from '../../../src/stores/StoreError.js';
 import { TokenBudget } from '../../../src/upstream/TokenBudget.js';
-import { atEnd } from '../../support/atEnd.js';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../../support/fleet.js';
 import { startTestGateway, startTrustedProvider } from '../../support/gateway.js';
 
@@ -143,7 +142,7 @@ it('A refused read names the cap and the setting: RATE_LIMITED at the own one, T
 
 it('While the store does not answer, a process has an eighth of the budget and of each share in an hour', async () => {
   jest.spyOn(LocalStore.prototype, 'increment').mockRejectedValue(new StoreError('unreachable'));
-  fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25 });
+  fleet = await startFleet({ TOKEN_BUDGET_PER_HOUR: 64, TOKEN_BUDGET_CALLER_SHARE: 0.25 });
   expect(await read(9, 'one')).toBe(2);
   fleet.advance(hour / 2);
   expect(await read(9)).toBe(6);

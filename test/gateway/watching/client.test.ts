@@ -79,16 +79,16 @@ describe('Errors as the typed client reads them', () => {
   });
 });
 
-it('The documents of the client have types', () => {
+it('The documents of the typed client have types for their variables', () => {
   // @ts-expect-error the job's id is needed
   const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
   expect(variables).toBeDefined();
 });
 
 it('A watch fails at once where no gateway is', async () => {
+  const url = `${(await startTestGateway()).origin}/elsewhere`;
   const watch = (options: object) => watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', ...options });
-  const elsewhere = watch({ url: `${running.origin}/elsewhere` });
-  await expect(elsewhere.next()).rejects.toThrow('The gateway answered with status 404');
+  await expect(watch({}).next()).rejects.toThrow('The gateway answered with status 404');
   const page = async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
   await expect(watch({ fetch: page }).next()).rejects.toThrow('The gateway answered with status 200 and text/html');
 });

@@ -136,8 +136,7 @@ it.each(['an EventSource', 'a WebSocket'])(
     const headers = { accept: 'text/event-stream', authorization };
     const openSocket = async () => {
       const socket = rawSocket(gateway.origin);
-      await socket.opened;
-      socket.send({ type: 'connection_init', payload: { authorization } });
+      await socket.sendInit({ authorization });
       return socket.end;
     };
     const openEvents = () => {
