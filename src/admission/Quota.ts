@@ -151,7 +151,7 @@ export class Quota {
     const hasOthers = performance.now() - this.#othersSeenAt <= presentMs;
     if (waitMs === 0 || !hasOthers || this.#load.measure().utilization < busyUtilization) return;
     const retryAfterSeconds = Math.ceil(waitMs / 1000);
-    throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
+    throw rateLimited('Your operations take too much of the CPU time that all callers share', { retryAfterSeconds });
   }
 }
 

@@ -16,23 +16,21 @@ const help = [
   '  taxpayer-gateway',
   '      starts the gateway',
   '  taxpayer-gateway check',
-  '      tests the configuration and whether all but the trace collector can be reached; sends the service no credentials',
+  '      tests the configuration and all connections except to the trace collector; sends the service no credentials',
   '  taxpayer-gateway inspect <taxpayerId>',
   '      shows what is stored about a taxpayer: ages and cool-downs, never a token, a name or a status',
   '  taxpayer-gateway forget <taxpayerId>',
   '      erases what is stored about a taxpayer, and within 5 seconds what the processes of the fleet hold in memory.',
-  '      After a failure repeat it: not everything is erased. With CACHE_URL=file:<directory>, stop the gateway, run',
-  '      this and start it: nothing else is lost',
+  '      If it fails, repeat it: not everything is erased. With CACHE_URL=file:<directory>, first stop the gateway',
   '  taxpayer-gateway pseudonym <taxpayerId>',
   '  taxpayer-gateway pseudonym --issuer <iss claim> <sub claim>',
-  '      prints the hash that stands for a taxpayer or a caller in the log; those by earlier keys follow',
+  '      prints the hash that stands for a taxpayer or a caller in the log, then the hashes by earlier keys',
   '  taxpayer-gateway sandbox [options]',
-  '      starts a stand-in for the service alone, until SIGTERM or SIGINT. It expects of its client the id sandbox-client',
-  '      and the secret sandbox-secret-not-real',
-  '      --host <address>          default 127.0.0.1; with 0.0.0.0 other machines and containers reach it',
-  '      --port <number>           default 4010, 0 is a free one',
+  '      starts a stand-in for the service; the client id is sandbox-client, the secret sandbox-secret-not-real',
+  '      --host <address>          default 127.0.0.1; 0.0.0.0 lets other machines and containers reach it',
+  '      --port <number>           default 4010; 0 picks a free one',
   '',
-  'With - as <taxpayerId> it is read from standard input. With --json a command prints one JSON object.',
+  'If <taxpayerId> is -, it is read from standard input. With --json a command prints one JSON object.',
   'Exit codes: 0 success, 1 a problem was found, 2 wrong arguments.',
   '',
   'Without configuration the gateway serves http://localhost:4000/graphql with an embedded sandbox of the service.',
@@ -72,7 +70,7 @@ async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
   const ownOptions = Object.fromEntries(options.map((option) => [option, { type: 'string' }] as const));
   const { values, positionals } = parseArgs({ args, options: { ...flags, ...ownOptions }, allowPositionals: true });
   if (values.version) return shown([packageVersion()]);
-  if (values.help) return shown(help);
+  if (values.help || name === 'help') return shown(help);
   if (command === undefined) {
     const names = Object.keys(commands).join(', ');
     throw new UsageError(`The first argument is no command. Commands: ${names}; without one the gateway starts`);

@@ -61,7 +61,7 @@ export const rules: readonly Rule[] = [
     'AUTH_ISSUER',
     (s, isGiven) =>
       !isJwt(s) || isGiven('AUTH_JWKS_URL') || (s.AUTH_ISSUER ?? []).every((each) => webUrl.safeParse(each).success),
-    'must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise',
+    'must be http: or https: URLs without query or fragment, as discovery needs them: for others, set AUTH_JWKS_URL',
   ],
   neededWith('METRICS_PORT', 'TLS_CLIENT_CA_FILE'),
   ['METRICS_PORT', (s) => s.METRICS_PORT !== s.PORT, 'must be another port than PORT'],

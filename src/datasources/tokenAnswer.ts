@@ -39,7 +39,7 @@ export function viewOf(entry: TokenEntry): TokenView {
 }
 
 export function notAuthorized(): GatewayError {
-  const message = "The service refuses access to this taxpayer's data, also with a new token of theirs";
+  const message = "The service refuses access to this taxpayer's data, even with a new token";
   return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
     reason: "HTTP 401 to the taxpayer's token, a new one too",
   });

@@ -45,7 +45,7 @@ export class Origins {
     this.refuseForeignPage(request);
     const mode = request.headers['sec-fetch-mode'] ?? 'cors';
     if (mode === 'cors' || mode === 'same-origin') return;
-    throw badRequest('A GET from a page must be that of an EventSource', 400);
+    throw badRequest('A GET from a page must be made by a script (fetch, EventSource)', 400);
   }
 
   #mayAsk({ headers: { origin, host } }: IncomingMessage): boolean {

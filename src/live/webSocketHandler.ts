@@ -61,7 +61,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
     const hasBegun = await edge.quota.begin(remoteAddress, upgradeMs, socket);
     if (socket.destroyed) return;
     try {
-      if (!hasBegun) throw rateLimited('Too many requests of this address wait');
+      if (!hasBegun) throw rateLimited('Too many requests of this address are waiting');
       edge.origins.refuseForeignPage(request);
       if (edge.draining.aborted) throw shuttingDown;
       edge.places.assertRoom('streams', undefined); // the caller takes the place, once it is known

@@ -13,7 +13,7 @@ export class RefreshJobResolver {
   @Query(() => RefreshJob, {
     nullable: true,
     description:
-      'A refresh job by its id. You need no access token of the taxpayer: the gateway uses its own. Null only with an error, such as NOT_FOUND.',
+      "A refresh job by its id. You do not need the taxpayer's access token: the gateway has it. Null only with an error, such as NOT_FOUND.",
   })
   refreshJob(
     @TaxpayerIdArg taxpayerId: string,

@@ -15,7 +15,7 @@ export class TaxpayerResolver {
   @Query(() => Taxpayer, {
     nullable: true,
     description:
-      'A taxpayer by id, the entry to the token record and refresh jobs. It does not check that the taxpayer exists. Null only with an error, such as FORBIDDEN.',
+      'A taxpayer by id, with the token record and refresh jobs. Asking for the id alone does not check that the taxpayer exists. Null only with an error, such as FORBIDDEN.',
   })
   taxpayer(@IdArg id: string, @Ctx() context: RequestContext) {
     return taxpayerOf(context, id, 'taxpayers:read');

@@ -27,5 +27,5 @@ export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
 });
 export const WaitSeconds = Arg('waitSeconds', () => Int, {
   nullable: true,
-  description: `Long poll: wait up to this many seconds, at most ${longestWaitSeconds}, for the job to complete or fail. The answer comes as soon as it does, and otherwise with the status at the end of that time.`,
+  description: `Long poll: wait up to this many seconds, at most ${longestWaitSeconds}, for the job to complete or fail. The answer comes as soon as it does, or at the end of that time with the status it has then.`,
 });

@@ -64,7 +64,7 @@ export let Provider: Readonly<Record<string, string>> = {};
 /** Makes the `Provider` enum. Call it before the schema is built, whose types then ask for the enum. */
 export function defineProviders(entries: readonly ProviderEntry[]): void {
   const description =
-    'Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own.';
+    'Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your gateway.';
   Provider = openEnum('Provider', description, {
     ...Object.fromEntries(entries.map((entry) => [entry.name, entry.description])),
     UNRECOGNIZED: 'A provider that the gateway does not know. `providerId` has the value of the service.',

@@ -51,7 +51,7 @@ export class TaxpayerToken {
   readonly name: string | null | GatewayError;
   @Personal(
     () => JSONObject,
-    `The metadata given when the taxpayer was created, unchanged; a decimal keeps the 15 significant digits of a double. Null when none was given. ${orBroken} So is metadata with a number of 2^53 or more, which may have lost digits: the error names its place.`,
+    `The metadata given when the taxpayer was created, unchanged; a decimal keeps the 15 significant digits of a double. Null when none was given. ${orBroken} The same holds for metadata with a number of 2^53 or more, which may have lost digits: the error names its place.`,
   )
   readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
   @Optional(

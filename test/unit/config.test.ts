@@ -211,7 +211,7 @@ describe('A mistake', () => {
       'AUTH_JWKS_URL must have as many entries as AUTH_ISSUER',
     ],
     [{ ...issuer, AUTH_ISSUER: 'a', AUTH_JWKS_URL: 'b' }, 'AUTH_JWKS_URL must be an absolute'],
-    [{ ...issuer, AUTH_ISSUER: 'our-provider' }, 'AUTH_ISSUER must be http: or https: URLs .*expected AUTH_JWKS_URL'],
+    [{ ...issuer, AUTH_ISSUER: 'our-provider' }, 'AUTH_ISSUER must be http: or https: URLs .*set AUTH_JWKS_URL'],
     ...['[]', '{"a":', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}'].map((AUTH_SCOPES_MAP): [Env, string] => [
       { AUTH_SCOPES_MAP },
       'AUTH_SCOPES_MAP must be a JSON object such as \\{.*; the scopes are client-links:create, .*taxpayers:any$',

@@ -144,7 +144,7 @@ describe('A gateway without a rate limit', () => {
       }
       expect(executed).toBeLessThan(most);
       expect(refusal).toMatchObject({
-        message: 'Your operations take too much of the time that all callers share',
+        message: 'Your operations take too much of the CPU time that all callers share',
         extensions: { code: 'RATE_LIMITED', retryable: true },
       });
     },

@@ -14,7 +14,7 @@ export type RefreshJobStatus =
   /** A status that the gateway does not know. Do not take it as final. */
   | 'UNRECOGNIZED';
 
-/** Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your own. */
+/** Where the tax data of a taxpayer comes from. The operators of a gateway may name other values (PROVIDERS_FILE): generate types from the schema of your gateway. */
 export type Provider =
   /** The tax authority itself. */
   | 'IRS'
