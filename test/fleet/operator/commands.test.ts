@@ -346,8 +346,7 @@ describe('Every command', () => {
   });
 
   it('is named by the help of the whole, which a wrong word points to', async () => {
-    const { stdout } = await runCommand({}, ['--help']);
-    expect(await runCommand({}, ['help'])).toMatchObject({ code: 0, stdout });
+    const { stdout } = await runCommand({}, ['help']);
     for (const name of commandNames) expect(stdout).toContain(`taxpayer-gateway ${name}`);
     const { code, stderr } = await runCommand({}, ['serve']);
     expect({ code, stderr: stderr.split('\n') }).toEqual({
