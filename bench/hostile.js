@@ -17,7 +17,7 @@ const help = `One hostile caller beside twenty honest ones: npm run bench:hostil
   --quick          a few seconds for each attack
   --help
 
-Ends with 1 when the gateway ended, or an honest caller was refused.
+Exits with 1 if the gateway ended or an honest caller was refused.
 `;
 const values = optionsOf(help, {
   attack: { type: 'string', multiple: true, default: known, among: known },

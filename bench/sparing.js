@@ -12,7 +12,7 @@ const help = `The token calls of a fleet: npm run bench:sparing -- [options]
 
   --scenario <name>  only this one; may be repeated. Names: ${names.join(', ')}
   --month            instead: a month of 400 taxpayers in virtual time, with a fixed freshness and with the learned one (a minute)
-  --check            ends with 1 when a figure is not what is promised
+  --check            exits with 1 if a figure is not the promised one
   --help
 `;
 const values = optionsOf(help, {

@@ -12,7 +12,7 @@ const usage = `Prints a token that the gateway accepts in developer mode (npm st
   --scope "<scope> <scope>"   what the token allows; may be repeated; all scopes when left out
   --taxpayer <id>             a taxpayer the token may see; may be repeated; all taxpayers when left out
   --subject <text>            who the caller is (local-developer)
-  --ttl-seconds <number>      how long the token is good (28800)
+  --ttl-seconds <number>      how long the token is valid (28800, which is 8 hours)
   --help                      this text
 `;
 

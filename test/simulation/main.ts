@@ -15,8 +15,8 @@ const help = `npm run simulate -- [options]
   --from N         begins with seed N (default: another one each day)
   --seed N         runs seed N and prints what happened as a timeline
   --shrink N       finds the fewest steps with which seed N still breaks the same promise, and prints their timeline and plan
-  --failed         runs the plans that have failed before, test/simulation/failedPlans.jsonl: add a plan that --shrink
-                   printed, because another commit may plan otherwise; with --seed or --shrink: that of this seed
+  --failed         runs the plans that have failed before, test/simulation/failedPlans.jsonl: add there what
+                   --shrink printed, because another commit may plan otherwise; with --seed or --shrink: only that of the seed
 
 The last lines tell the seeds that failed, if any. Exit code 1 when one failed.
 `;
