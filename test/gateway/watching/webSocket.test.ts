@@ -9,6 +9,7 @@ import { quickPolls, startTestGateway, startTrustedProvider, whenMetric } from '
 import { addJob, update, watchJob } from '../../support/liveJob.js';
 import { clientFrame } from '../../support/rawHttp.js';
 import { initSocket, type RawSocket, rawSocket } from '../../support/rawSocket.js';
+import { postEvents } from '../../support/streamReader.js';
 import { times } from '../../support/times.js';
 import { until } from '../../support/until.js';
 
@@ -250,12 +251,20 @@ describe('a caller on a socket', () => {
     await whenMetric(guarded, 'gateway_watchers{kind="job"}', 0);
   });
 
-  it('leaves no timer behind', async () => {
+  it('leaves no timer behind, nor on a stream, and sets none that is too long for Node.js', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const most = timers() + 5;
-    const authorization = await provider.watcherOf([]);
-    for (let count = 0; count < 10; count += 1) (await initSocket(guarded, { authorization })).end();
+    const job = addJob(guarded);
+    const setTimer = jest.spyOn(globalThis, 'setTimeout');
+    const authorization = await provider.watcherOf([job.taxpayerId], 3_000_000); // seconds
+    for (let count = 0; count < 10; count += 1) {
+      (await initSocket(guarded, { authorization })).end();
+      await (await postEvents(guarded, watching(job), { authorization })).body?.cancel();
+    }
     await until(() => timers() < most);
+    const longest = Math.max(...setTimer.mock.calls.map(([, ms = 0]) => ms));
+    setTimer.mockRestore();
+    expect(longest).toBeLessThan(2 ** 31);
   });
 
   it('is disconnected at its next operation when the clock was set beyond the end of its token', async () => {
