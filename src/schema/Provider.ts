@@ -26,6 +26,8 @@ const defaultProviders: readonly ProviderEntry[] = [
   },
 ];
 
+const filled = text.min(1, 'must not be empty');
+
 const providersFile = z
   .array(
     z.strictObject({
@@ -33,8 +35,8 @@ const providersFile = z
         .string()
         .regex(/^[A-Z][A-Z0-9_]*$/, 'must be an enum name such as IRS_TAX_PRO')
         .refine((name) => name !== 'UNRECOGNIZED', 'must not be UNRECOGNIZED, which is always there'),
-      value: text.min(1),
-      description: z.string().min(1),
+      value: filled,
+      description: filled,
     }),
   )
   .min(1, 'must have an entry')
