@@ -29,8 +29,6 @@ export interface Caller {
   readonly key: string;
   /** The key under which the use of shared resources is counted; undefined for callers who cannot be told apart. */
   readonly holder: string | undefined;
-  /** The `sub` claim. Unique within one issuer only, so compare callers by {@link Caller.key}; never log it. */
-  readonly subject: string;
   readonly scopes: ReadonlySet<Scope>;
   /** The ids of the taxpayers this caller may see; `any` for the scope `taxpayers:any`. */
   readonly taxpayers: ReadonlySet<string> | 'any';
@@ -48,7 +46,7 @@ export const router = withoutToken('router', [], new Set());
 
 function withoutToken(kind: Caller['kind'], scopes: readonly Scope[], taxpayers: Caller['taxpayers']): Caller {
   const key = callerKey('', kind);
-  return { kind, key, holder: key, subject: kind, scopes: new Set(scopes), taxpayers, expiresAt: Infinity };
+  return { kind, key, holder: key, scopes: new Set(scopes), taxpayers, expiresAt: Infinity };
 }
 
 /** The same subject of two issuers is two callers. JSON separates the two unambiguously. */

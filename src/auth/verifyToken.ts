@@ -66,7 +66,7 @@ export async function verifyToken(token: string, policy: TokenPolicy) {
   const properties = propertiesOf(payload, policy);
   const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
   const rights = rightsIn(payload, policy);
-  const caller: Caller = { kind: 'bearer', key, holder: key, subject, ...rights, profile, expiresAt: exp * 1000 };
+  const caller: Caller = { kind: 'bearer', key, holder: key, ...rights, profile, expiresAt: exp * 1000 };
   return { caller, keys, verifiedBy };
 }
 
