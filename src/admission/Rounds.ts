@@ -20,14 +20,13 @@ export class Rounds {
   #workOfAll = 0;
   /** What waits for its turn: for each caller a line of functions, each of which lets one piece of work begin. */
   readonly #lines = new Map<Holder, (() => void)[]>();
-  /** Whether the round will end, because there was enough work. */
-  #isEnding = false;
 
   /** Notes work of a caller, done or about to be done. */
   note(holder: Holder, ms: number): void {
     this.#work.set(holder, (this.#work.get(holder) ?? 0) + ms);
+    const isEnding = this.#workOfAll >= perRoundMs;
     this.#workOfAll += ms;
-    if (this.#workOfAll >= perRoundMs && !this.#isEnding) void this.#endLater();
+    if (!isEnding && this.#workOfAll >= perRoundMs) void this.#endLater();
   }
 
   /**
@@ -56,7 +55,6 @@ export class Rounds {
   }
 
   async #endLater(): Promise<void> {
-    this.#isEnding = true;
     let turns = 0;
     do {
       await endOfTurn();
@@ -64,7 +62,6 @@ export class Rounds {
     } while (turns < mostTurns && this.#lines.size > 0);
     this.#work.clear();
     this.#workOfAll = 0;
-    this.#isEnding = false;
     // The answers of this turn wait for the same end of turn, and are written before the work that begins here.
     for (const [holder, line] of this.#lines) void this.#serve(holder, line);
   }
