@@ -9,16 +9,11 @@ import { addDemoData, demoData, demoRows, firstQuery } from './demoData.js';
 import { answerTo, type Received, routeOf } from './endpoints.js';
 import { sandboxState } from './state.js';
 
-export interface SandboxOptions {
-  /** What it expects of its client. For tests. */
-  readonly clientId?: string;
-  readonly clientSecret?: string;
+interface SandboxOptions {
   /** Default 127.0.0.1. */
   readonly host?: string | undefined;
   /** Default 0: a free one. */
   readonly port?: number | undefined;
-  /** How long a job is processing after it is first read, in milliseconds; default 15,000. */
-  readonly jobDurationMs?: number | undefined;
   /** Answers each request in place of the sandbox, whose own answer is {@link answerTo}. For tests. */
   readonly intercept?: (received: Received, response: ServerResponse) => void;
 }
@@ -30,12 +25,14 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
  * the gateway's requests are as the interface says is checked by the tests, which refuse others.)
  */
 export async function startSandbox(options: SandboxOptions = {}) {
-  const { clientId = sandboxClient.id, clientSecret = sandboxClient.secret } = options;
-  const { host = '127.0.0.1', port = 0, jobDurationMs = 15_000 } = options;
-  const { intercept = (received, response) => sendAnswer(response, answerTo(received)) } = options;
-  const state = sandboxState(jobDurationMs);
+  const {
+    host = '127.0.0.1',
+    port = 0,
+    intercept = (received, response) => sendAnswer(response, answerTo(received)),
+  } = options;
+  const state = sandboxState();
   addDemoData(state);
-  const service = { state, clientId, clientSecret, url: '' };
+  const service = { state, clientId: sandboxClient.id, clientSecret: sandboxClient.secret, url: '' };
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
     text(request)
       .then((body) => intercept({ route: routeOf(request), request, body, service }, response))

@@ -7,7 +7,7 @@ export type SandboxJob = ReturnType<typeof newJob> & { taxpayerId: string };
 export type SandboxState = ReturnType<typeof sandboxState>;
 
 /** Everything the service remembers. */
-export function sandboxState(jobDurationMs: number) {
+export function sandboxState() {
   const taxpayers = new Map<string, SandboxTaxpayer>();
   const jobs = new Map<string, SandboxJob>();
 
@@ -26,7 +26,7 @@ export function sandboxState(jobDurationMs: number) {
     },
 
     addJob(props: Partial<SandboxJob> & Pick<SandboxJob, 'taxpayerId'>): SandboxJob {
-      const job = { ...newJob(jobDurationMs), ...props };
+      const job = { ...newJob(), ...props };
       jobs.set(`${job.taxpayerId}/${job.jobId}`, job);
       return job;
     },
@@ -61,13 +61,13 @@ function newTaxpayer() {
   };
 }
 
-function newJob(durationMs: number) {
+function newJob() {
   return {
     jobId: crypto.randomUUID() as string,
     name: 'Data refresh (not real)',
     status: 'processing',
     /** How long after its first read a processing job is completed, in milliseconds. */
-    durationMs,
+    durationMs: 15_000,
     /** In milliseconds since the epoch; undefined until the status is first read. */
     completesAt: undefined as number | undefined,
   };

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { sendAnswer } from '../../src/sandbox/answers.js';
 import { answerTo, type Received } from '../../src/sandbox/endpoints.js';
 import * as shipped from '../../src/sandbox/Sandbox.js';
-import type { SandboxJob, SandboxTaxpayer } from '../../src/sandbox/state.js';
+import type { SandboxJob, SandboxState, SandboxTaxpayer } from '../../src/sandbox/state.js';
 import { atEnd } from './atEnd.js';
 import { breachIn } from './breach.js';
 import { answerWithFault, marked } from './fault.js';
@@ -11,9 +11,14 @@ import { faultBook } from './faultBook.js';
 import { requestLog } from './requestLog.js';
 import { times } from './times.js';
 
-export interface SandboxOptions extends Omit<shipped.SandboxOptions, 'intercept'> {
+export interface SandboxOptions {
+  /** What it expects of its client. */
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** How long a job is processing after it is first read, in milliseconds. */
+  readonly jobDurationMs: number;
   /** Whether requests are kept for assertions, or only counted. Default true. */
-  readonly keepsRequests?: boolean;
+  readonly keepsRequests: boolean;
 }
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
@@ -22,19 +27,20 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
  * Starts the sandbox as it ships, only that it refuses requests that are not as the interface says, with what sets up a test and
  * says what the service has seen. Changes hold for the next request received.
  */
-export async function startSandbox({ keepsRequests = true, ...given }: Partial<SandboxOptions> = {}) {
-  const options = { clientId: 'test-client', clientSecret: 'test-secret', ...given };
+export async function startSandbox(options: Partial<SandboxOptions> = {}) {
+  const { clientId = 'test-client', clientSecret = 'test-secret', jobDurationMs, keepsRequests = true } = options;
   const log = requestLog(keepsRequests);
   const faults = faultBook();
-  let { clientSecret } = options;
+  let presentSecret = clientSecret;
   let latencyMs = 0;
   let isOut = false;
-  let running = await shipped.startSandbox({ ...options, intercept });
-  const { state, url } = running;
+  let running = await shipped.startSandbox({ intercept });
+  const { url } = running;
+  const state = jobDurationMs === undefined ? running.state : withJobsOf(jobDurationMs, running.state);
 
   function intercept(received: Received, response: ServerResponse) {
     // With the secret of today, and from the first state: after an outage another sandbox listens.
-    const service = { ...received.service, state, clientSecret };
+    const service = { ...received.service, state, clientId, clientSecret: presentSecret };
     // A client whose ids change the path is caught.
     const isDotted = /\/(\.|%2e){1,2}(\/|\?|$)/i.test(received.request.url ?? '');
     const call = {
@@ -60,6 +66,8 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
   atEnd(stop);
   return {
     ...running,
+    clientId,
+    clientSecret,
     ...log,
     ...faults,
     addTaxpayer: state.addTaxpayer,
@@ -78,17 +86,23 @@ export async function startSandbox({ keepsRequests = true, ...given }: Partial<S
     },
     /** From now on the old client secret is refused. */
     setClientSecret(secret: string) {
-      clientSecret = secret;
+      presentSecret = secret;
     },
     /** true: cuts all connections and refuses new ones. false: listens again on the same port. Resolves when done. */
     async outage(wanted: boolean) {
       if (wanted === isOut) return;
       isOut = wanted;
       if (isOut) await running.stop();
-      else running = await shipped.startSandbox({ ...options, port: Number(new URL(url).port), intercept });
+      else running = await shipped.startSandbox({ port: Number(new URL(url).port), intercept });
     },
     stop,
   };
+}
+
+/** The state in which jobs, those of the demo data included, are processing for so long. */
+function withJobsOf(durationMs: number, state: SandboxState): SandboxState {
+  for (const job of state.jobs.values()) job.durationMs = durationMs;
+  return { ...state, addJob: (props) => state.addJob({ durationMs, ...props }) };
 }
 
 /** @throws TypeError when there is no such record */
