@@ -10,7 +10,8 @@ import type { OperationFacts, OperationsOptions } from './Operation.js';
 
 /** The documents of TRUSTED_DOCUMENTS_FILE, read again when they change. */
 export class TrustedDocuments {
-  #listed = new Listed();
+  /** As last read. */
+  listed = new Listed();
 
   constructor(
     private readonly paths: readonly string[],
@@ -27,22 +28,12 @@ export class TrustedDocuments {
     const { paths, options } = this;
     const take = async () => {
       const listed = await readListed(paths);
-      const isSame = isDeepStrictEqual(listed.byId, this.#listed.byId);
-      this.#listed = listed;
+      const isSame = isDeepStrictEqual(listed.byId, this.listed.byId);
+      this.listed = listed;
       return isSame ? undefined : { setting: 'TRUSTED_DOCUMENTS_FILE', documents: listed.byId.size };
     };
     await take();
     follow({ ...options, paths, take });
-  }
-
-  /** Whether a text, in any layout, is that of a listed document. */
-  isListed(query: string): boolean {
-    return this.#listed.has(query);
-  }
-
-  /** The text of the listed document with this id. */
-  withId(id: unknown): string | undefined {
-    return typeof id === 'string' ? this.#listed.byId.get(plainId(id)) : undefined;
   }
 
   /**
@@ -68,12 +59,12 @@ export class TrustedDocuments {
  */
 export function documentOf({ query, documentId, extensions }: GraphQLRequest, trusted: TrustedDocuments | undefined) {
   if (query !== undefined) {
-    const isTrusted = trusted === undefined || trusted.isListed(query);
+    const isTrusted = trusted === undefined || trusted.listed.has(query);
     if (isTrusted || trusted.onlyReports) return { text: query, isTrusted };
     throw badRequest('This is not a trusted document: only those of TRUSTED_DOCUMENTS_FILE may run here');
   }
   const { sha256Hash } = (extensions['persistedQuery'] ?? {}) as { readonly sha256Hash?: unknown };
-  const text = trusted?.withId(documentId ?? sha256Hash);
+  const text = trusted?.listed.withId(documentId ?? sha256Hash);
   if (text !== undefined) return { text, isTrusted: true };
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
@@ -104,7 +95,12 @@ class Listed {
     this.#texts.add(body).add(normal);
   }
 
-  /** Looks for the text in any layout. */
+  /** The text of the document with this id. */
+  withId(id: unknown): string | undefined {
+    return typeof id === 'string' ? this.byId.get(plainId(id)) : undefined;
+  }
+
+  /** Whether a text, in any layout, is that of a document. */
   has(query: string): boolean {
     return this.#texts.has(query) || (query.length <= longestLayout && this.#texts.has(normalised(query) ?? ''));
   }
