@@ -7,7 +7,7 @@ import { startHttp, startMetricsServer } from './http/startHttp.js';
 import { startAgents } from './network/agents.js';
 import { createLogger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
-import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
+import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { Operations } from './operations/Operations.js';
 import { pause } from './process/pause.js';
@@ -33,7 +33,7 @@ type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Par
  * and resolves when nothing of the gateway is left.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
-export async function startGateway(config: Config, output: LogDestination = new StandardOutput()) {
+export async function startGateway(config: Config, output: LogDestination) {
   const running: { stop(): unknown }[] = [];
   const started: Started = (part) => {
     if (part !== undefined) running.push(part);

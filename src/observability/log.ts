@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { type LogDestination, StandardOutput } from './StandardOutput.js';
+import type { LogDestination } from './StandardOutput.js';
 
 export type Logger = pino.Logger<'audit'>;
 
@@ -13,7 +13,7 @@ const neverLogged =
  * The root logger: JSON lines with a level, a time and named fields. Everything written passes its redaction. Errors are
  * reduced to their type, code and stack frames: a message may quote what a caller or the service sent.
  */
-export function createLogger(level: string, destination: LogDestination = new StandardOutput()): Logger {
+export function createLogger(level: string, destination: LogDestination): Logger {
   const options = {
     level,
     // Above `fatal`, so that no LOG_LEVEL but `silent` leaves audit lines out.

@@ -167,5 +167,5 @@ test.each([
   ['a key that is too short', weak.certFile, weak.keyFile, 'UPSTREAM_CERT_FILE is refused by OpenSSL'],
 ])('%s ends the start with one line', async (_, UPSTREAM_CERT_FILE, UPSTREAM_KEY_FILE, line) => {
   const config = loadConfig({ ...environmentFor(service), UPSTREAM_CERT_FILE, UPSTREAM_KEY_FILE });
-  await expect(startGateway(config)).rejects.toThrow(line);
+  await expect(startGateway(config, { write: () => {} })).rejects.toThrow(line);
 });

@@ -8,9 +8,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { HttpServer } from '../../../src/http/HttpServer.js';
-import { createLogger } from '../../../src/observability/log.js';
 import { issueCertificate } from '../../support/certificate.js';
 import { startTestGateway } from '../../support/gateway.js';
+import { recordedLog } from '../../support/recordedLog.js';
 import { scratch } from '../../support/scratch.js';
 import { until } from '../../support/until.js';
 
@@ -93,7 +93,7 @@ describe('a client that sends slowly on purpose', () => {
   const plain = {
     host: '127.0.0.1',
     port: 0,
-    log: createLogger('silent'),
+    log: recordedLog().log,
     routes: new Map([['/', () => {}]]),
   };
 

@@ -5,12 +5,12 @@ import { LeasedCache } from '../../../src/cache/LeasedCache.js';
 import { identifiers, type JobId, type TaxpayerId } from '../../../src/datasources/identifiers.js';
 import { jobKey } from '../../../src/datasources/RefreshJobs.js';
 import { startAgents } from '../../../src/network/agents.js';
-import { createLogger } from '../../../src/observability/log.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { type RunningServices, startServices } from '../../../src/services.js';
 import { maxTries } from '../../../src/upstream/ResilientFetch.js';
 import { untilEnd } from '../../support/atEnd.js';
 import { type Bounds, configWith, type Environment, environmentFor } from '../../support/gateway.js';
+import { recordedLog } from '../../support/recordedLog.js';
 import { startSandbox } from '../../support/sandbox.js';
 import { times } from '../../support/times.js';
 
@@ -28,7 +28,7 @@ subscribe('http.client.response.finish', () => {
 });
 
 const sandbox = await startSandbox();
-const log = createLogger('error');
+const { log } = recordedLog();
 beforeEach(() => {
   underWay = 0; // calls that a test before left behind have no end
   sandbox.resetCounters();
