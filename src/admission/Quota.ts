@@ -129,7 +129,7 @@ export class Quota {
    */
   async begin(address: string | undefined, ms: number, connection: { readonly destroyed: boolean }): Promise<boolean> {
     const network = networkOf(address);
-    if (connection.destroyed || this.#rounds.waiting(network) >= mostWaiting) return false;
+    if (this.#rounds.waiting(network) >= mostWaiting) return false;
     const turn = this.#rounds.turnOf(network);
     if (turn !== undefined) await turn;
     if (connection.destroyed) return false;
