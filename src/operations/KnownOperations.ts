@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { ApolloServer } from '@apollo/server';
 import {
+  createSourceEventStream,
   type DocumentNode,
   execute,
   type FieldNode,
@@ -164,6 +165,9 @@ function operationOf(
     /** Whether the text of the document came before, so that the document is kept. */
     isKept,
     document,
+    /** Subscribes to the events of a subscription; a result when that fails. */
+    eventsFor: (variableValues: Variables, contextValue: OperationContext) =>
+      createSourceEventStream({ schema, document, operationName, variableValues, contextValue }),
     /** What executes it; `events`: `run` does, once for each event. */
     way: type === 'subscription' ? ('events' as const) : way,
     /** Checks the variables that a caller gave; returns them with defaults. @throws GatewayError */

@@ -1,4 +1,3 @@
-import { createSourceEventStream } from 'graphql';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Exit } from './Exit.js';
@@ -13,12 +12,8 @@ export async function subscribe(
   exit: Exit,
   options: OperationsOptions,
 ): Promise<Answer | ResultStream> {
-  const { known, asked, values: variableValues, context: contextValue } = operation;
-  const { document } = known;
-  const { operationName } = asked;
-  const source = await options.quota.timed(contextValue.holder, () =>
-    createSourceEventStream({ schema: options.schema, document, operationName, variableValues, contextValue }),
-  );
+  const { known, values, context } = operation;
+  const source = await options.quota.timed(context.holder, () => known.eventsFor(values, context));
   if (!(Symbol.asyncIterator in source)) return exit.leave(operation, source);
   return new ResultStream(operation, source[Symbol.asyncIterator](), exit, options);
 }
