@@ -71,7 +71,7 @@ export class Exit {
     const masked = this.#masked(errors, record);
     const httpStatus = first instanceof GatewayError ? first.httpStatus : undefined;
     const status = httpStatus ?? usualStatusOf(masked[0]);
-    const kind = record.asked && httpStatus === undefined && status !== 500 ? 'mistake' : 'refusal';
+    const kind = record.hasDocument && httpStatus === undefined && status !== 500 ? 'mistake' : 'refusal';
     const text = JSON.stringify({ errors: masked });
     return { kind, status, errors: masked, text, bytes: Buffer.byteLength(text) };
   }

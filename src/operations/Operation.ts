@@ -7,7 +7,7 @@ import type { ErrorCode } from '../errors/errors.js';
 import type { LineLimit } from '../observability/LineLimit.js';
 import type { Trail } from '../process/Trail.js';
 import type { Surroundings } from '../services.js';
-import { type Client, type GraphQLRequest, noValues, type Variables } from './GraphQLRequest.js';
+import { type Client, noValues, type Variables } from './GraphQLRequest.js';
 import type { KnownOperation } from './KnownOperations.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
@@ -75,8 +75,8 @@ export const noCauses: readonly string[] = [];
  * this and nothing else, so they cannot disagree.
  */
 export class OperationRecord {
-  /** What was asked, once its document was found. (The HTTP request is in the facts.) */
-  asked: GraphQLRequest | undefined;
+  /** Whether the text of its document was found. */
+  hasDocument = false;
   /** The operation that the document asks for, once it was found. */
   known: KnownOperation | undefined;
   /** The variables, with defaults. */
@@ -124,7 +124,6 @@ export type Outcome = 'ok' | 'errors' | 'failed' | 'refused';
 /** An operation that may run. */
 export interface Operation extends OperationRecord {
   readonly facts: OperationFacts;
-  readonly asked: GraphQLRequest;
   readonly known: KnownOperation;
   readonly context: OperationContext;
 }

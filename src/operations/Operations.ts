@@ -74,7 +74,7 @@ export class Operations {
     const trusted = facts.fromRouter === true ? undefined : this.#trusted;
     return quota.timed(holder, () => {
       const { text, isTrusted } = documentOf(asked, trusted);
-      record.asked = asked; // from here on, an error without an HTTP status of its own is a mistake in the document
+      record.hasDocument = true; // from here on, an error without an HTTP status of its own is a mistake in the document
       const known = this.#known.find(text, asked.operationName);
       record.known = known;
       if (known.type === 'subscription') record.transport = streamAs ?? record.transport;
