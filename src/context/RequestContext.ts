@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Quota } from '../admission/Quota.js';
-import type { Caller, Profile, Scope, TaxpayerScope } from '../auth/caller.js';
+import type { Profile, Scope, TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { Config } from '../config/config.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
@@ -37,7 +37,6 @@ type Read = readonly [name: string, start: () => Promise<unknown>];
 
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext, ReadCall {
-  readonly caller: Caller;
   readonly holder: string | undefined;
   /** An object, because Apollo's copy of the context has to share it. */
   readonly trail: Trail;
@@ -56,14 +55,13 @@ export class RequestContext implements OperationContext, ReadCall {
     trailOfStream?: Trail,
   ) {
     this.trail = trailOfStream ?? new Trail();
-    this.caller = facts.caller;
     this.holder = facts.caller.holder;
     this.laterMs = fields * laterFieldMs;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope`; UNAUTHENTICATED for a router that passes no token on */
   private require(scope: Scope): void {
-    const { kind, scopes } = this.caller;
+    const { kind, scopes } = this.facts.caller;
     if (scopes.has(scope)) return;
     this.audit('access-denied', 'denied', undefined, `missing scope ${scope}`);
     if (kind === 'router') throw new GatewayError('UNAUTHENTICATED', tokenRequired);
@@ -87,7 +85,7 @@ export class RequestContext implements OperationContext, ReadCall {
   ): T | Promise<T> {
     this.require(scope);
     const taxpayerId = identifiers.taxpayerId(id, path);
-    const { taxpayers, profile } = this.caller;
+    const { taxpayers, profile } = this.facts.caller;
     if (taxpayers === 'any' || taxpayers.has(taxpayerId))
       return use(new TaxpayerAccess(taxpayerId, this, this.services));
     const { decisions } = this.services;
@@ -148,7 +146,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const fault = faultOfMetadata(request.metadata);
     if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);
     try {
-      const idempotency = key === undefined ? undefined : { caller: this.caller.key, key };
+      const idempotency = key === undefined ? undefined : { caller: this.facts.caller.key, key };
       const created = await links.create(request, idempotency, this);
       this.audit('client-link-requested', created.replayed ? 'replayed' : 'created');
       return created;

@@ -23,7 +23,7 @@ export class TaxpayerResolver {
 
   /** A caller needs the scope of any one of the taxpayer's fields; each field then checks its own. */
   reference(key: KeyReader, context: RequestContext) {
-    const { scopes } = context.caller;
+    const { scopes } = context.facts.caller;
     const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
     const scope = isForJobs ? 'refresh-jobs:read' : 'taxpayers:read';
     return taxpayerOf(context, key('id'), scope);
