@@ -146,7 +146,8 @@ export class HttpServer {
       const elapsedMs = performance.now() - startedAt;
       // Idle connections stay open for a while, because a request may already be on its way.
       if (elapsedMs < Math.min(3000, timeoutMs / 2)) continue;
-      this.server.closeIdleConnections();
+      // Node.js counts a connection as idle although a client still reads its answer.
+      if ([...this.#sockets].every(({ writableLength }) => writableLength === 0)) this.server.closeIdleConnections();
       const isOver = elapsedMs >= timeoutMs;
       // Node.js does not count a connection as idle on which nothing was ever sent, such as one that a browser opened early.
       for (const socket of this.#sockets) if (isOver || socket.bytesRead === 0) socket.destroy();

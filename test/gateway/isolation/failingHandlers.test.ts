@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { type Handler, HttpServer } from '../../../src/http/HttpServer.js';
 import { rawHttp } from '../../support/rawHttp.js';
 import { recordedLog } from '../../support/recordedLog.js';
@@ -53,11 +55,17 @@ it('an answer that has begun ends with its connection, so that nobody takes it f
   expectOneBug();
 });
 
-it('an answer that was complete is sent to its end', async () => {
+it('an answer that was complete is sent to its end, also while the process ends', async () => {
   const { origin, expectOneBug } = await serve(async (_, response) => {
-    response.writeHead(200).end('x'.repeat(9_000_000));
+    response.writeHead(200).end('x'.repeat(20_000_000));
     await failing();
   });
-  expect(await (await fetch(origin)).text()).toHaveLength(9_000_000);
+  const response = await fetch(origin);
+  const silent = connect(Number(new URL(origin).port));
+  await once(silent, 'connect');
+  const stopped = http?.stop(4000);
+  await once(silent.resume(), 'close'); // when idle connections end
+  expect(await response.text()).toHaveLength(20_000_000);
+  await stopped;
   expectOneBug();
 });
