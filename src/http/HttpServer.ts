@@ -50,6 +50,9 @@ const keepAliveTimeout = 620_000;
 /** The listening socket is closed once no connection has arrived for this long, in milliseconds. */
 const quietMs = 30;
 
+/** A turn of the event loop up to this length, in milliseconds, is too short for a connection to come unnoticed. */
+const shortMs = 0.3;
+
 /** Longest write over TLS, in bytes: a little less than one TLS record can hold. */
 const pieceBytes = 16_000;
 
@@ -157,15 +160,17 @@ export class HttpServer {
   /**
    * Closes the listening socket once no connection is waiting to be accepted, and at `closesAt` in any case: closing it resets
    * the connections that the system has established and Node.js has not accepted. Until `quietUntil`, none is waiting if none
-   * has come for {@link quietMs}. After that, one turn of the event loop is enough, because each turn accepts a connection if
-   * one is waiting.
+   * has come for {@link quietMs}. After that, one short turn of the event loop is enough, because each turn accepts a connection
+   * if one is waiting at its beginning. TLS handshakes make turns long.
    */
   async #closeListener(quietUntil: number, closesAt: number): Promise<void> {
     let before = -1;
     while (before !== this.#accepted && performance.now() < closesAt) {
       before = this.#accepted;
       if (performance.now() < quietUntil) await pause(quietMs);
+      const turnAt = performance.now();
       await endOfTurn();
+      if (performance.now() - turnAt > shortMs) before = -1;
     }
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
     NetServer.prototype.close.call(this.server);

@@ -69,3 +69,18 @@ it('an answer that was complete is sent to its end, also while the process ends'
   await stopped;
   expectOneBug();
 });
+
+it('a connection that comes while the event loop is busy is accepted before the listening socket closes', async () => {
+  const { origin } = await serve((_, response) => response.end('x'));
+  const stopped = http?.stop(4000);
+  const errors: string[] = [];
+  for (const busyUntil = performance.now() + 1500; performance.now() < busyUntil; ) {
+    await new Promise(setImmediate); // a turn that accepts the last connection, and one without any
+    await new Promise(setImmediate);
+    for (const turnAt = performance.now(); performance.now() < turnAt + 4; );
+    const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+    socket.once('error', ({ message }) => errors.push(message)).end('GET / HTTP/1.0\r\n\r\n');
+  }
+  await stopped;
+  expect(errors).toEqual([]);
+});
