@@ -120,12 +120,9 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
       quietMs,
     }),
   );
-  const pauses = new Pauses({
-    store,
-    onPause: (endpoint, reason) => {
-      metrics.callsPaused.add(`${endpoint} ${reason}`);
-      report[endpoint](reason, pauseCauses[reason]);
-    },
+  const pauses = new Pauses(store, (endpoint, reason) => {
+    metrics.callsPaused.add(`${endpoint} ${reason}`);
+    report[endpoint](reason, pauseCauses[reason]);
   });
   return new TaxpayerService({
     config,

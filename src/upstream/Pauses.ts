@@ -11,21 +11,19 @@ const defaultPauseSeconds = 5;
 /** Shortest pause after a 429, even with `Retry-After: 0`: the service did ask for fewer calls. */
 const shortestPauseSeconds = 1;
 
-interface PausesOptions {
-  readonly store: SealedStore;
-  readonly onPause: (endpoint: Endpoint, reason: Reason) => void;
-}
-
 /**
  * Keeps the whole fleet from calling an endpoint that asked for a pause (429) or refused our credentials (401). The shared
  * store holds a cool-down for each endpoint and secret (by its fingerprint): the pause of an old secret does not hold up a new one.
  */
 export class Pauses {
-  constructor(private readonly options: PausesOptions) {}
+  constructor(
+    private readonly store: SealedStore,
+    private readonly onPause: (endpoint: Endpoint, reason: Reason) => void,
+  ) {}
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED during a pause */
   async check(endpoint: Endpoint, fingerprint: string): Promise<void> {
-    const coolDown = await this.options.store.coolDown(nameOf(endpoint, fingerprint));
+    const coolDown = await this.store.coolDown(nameOf(endpoint, fingerprint));
     if (coolDown !== undefined) throw refusalOf(coolDown.value as Reason, coolDown.leftMs);
   }
 
@@ -40,10 +38,9 @@ export class Pauses {
   }
 
   async #begin(paused: readonly Endpoint[], fingerprint: string, reason: Reason, forMs: number) {
-    const { store, onPause } = this.options;
     // A longer pause that was asked for earlier stays in force.
-    await Promise.all(paused.map((endpoint) => store.beginCoolDown(nameOf(endpoint, fingerprint), reason, forMs)));
-    for (const endpoint of paused) onPause(endpoint, reason);
+    await Promise.all(paused.map((endpoint) => this.store.beginCoolDown(nameOf(endpoint, fingerprint), reason, forMs)));
+    for (const endpoint of paused) this.onPause(endpoint, reason);
     return refusalOf(reason, forMs);
   }
 }
