@@ -2,10 +2,9 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
-import type { Logger } from '../observability/log.js';
-import type { Metrics } from '../observability/Metrics.js';
 import { follow } from '../process/files.js';
 import { ConfigError, codeOf } from '../process/systemErrors.js';
+import type { Surroundings } from '../services.js';
 
 /** A file, and the setting that names it. */
 interface NamedFile {
@@ -45,11 +44,7 @@ export function readPemFiles({ ca, cert, key }: PemFiles): Pem {
 }
 
 /** Where renewals, files that cannot be used, and the expiry of the certificate in use are reported. */
-export interface Reporting {
-  readonly log: Logger;
-  readonly metrics: Pick<Metrics, 'certificateEnds'>;
-  readonly stopped: AbortSignal;
-}
+export type Reporting = Pick<Surroundings, 'log' | 'metrics' | 'stopped'>;
 
 /** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. */
 export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporting, use: (pem: Pem) => void): void {

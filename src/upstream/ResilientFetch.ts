@@ -50,7 +50,7 @@ export type TryOutcome = 'ok' | 'client-error' | NoAnswer['kind'];
 export interface ResilientFetchOptions
   extends Pick<Config, 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS' | 'BREAKER_RESET_MS'> {
   /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
-  readonly agents: Pick<Agents, 'agentFor' | 'newAgent'>;
+  readonly agents: Agents;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch | undefined;
   /** After each try, with its duration in seconds. */
