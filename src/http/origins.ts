@@ -23,11 +23,8 @@ export class Origins {
   /** Answers preflights, and marks the answers that pages of allowed origins may read. Returns whether it has answered. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.headers.origin === undefined) return false; // no browser of another origin is asking
-    let answered = true;
-    this.#cors(request, response, () => {
-      answered = false;
-    });
-    if (this.#mayAsk(request)) return answered;
+    this.#cors(request, response, () => {});
+    if (this.#mayAsk(request)) return response.writableEnded;
     this.#logRefused(request.headers.origin);
     if (request.method !== 'OPTIONS') return false;
     response.writeHead(403).end(); // answered here: a preflight has no token, and must not count as a caller without one
