@@ -108,12 +108,11 @@ const longestBelievableSeconds = 86_400;
 /** The whole seconds of a `Retry-After` header (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
 export function secondsIn(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
-  const text = header.trim();
   // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date. The form that ends
   // with the year is UTC; `Date.parse` would take local time.
-  const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text.replace(/ \d{4}$/, '$& GMT')) : NaN;
+  const at = /^[A-Z][a-z]+,? /.test(header) ? Date.parse(header.replace(/ \d{4}$/, '$& GMT')) : NaN;
   // A date up to a second ago passed while the answer was on its way; an older one comes from a wrong clock.
-  const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
+  const seconds = /^\d+$/.test(header) ? Number(header) : Math.ceil((at - now) / 1000);
   if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;
   return Math.min(Math.max(0, seconds), longestWaitSeconds); // 0, not -0, for a date of this second
 }
