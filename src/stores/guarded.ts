@@ -34,7 +34,6 @@ export function guarded(store: Store, { onTrouble, onCommand }: StoreHooks): Sto
     const key = `probe-${crypto.randomUUID()}`; // random, so that each probe may reach another server of a cluster
     await timeLimit(store.put(key, Buffer.of(), probeEveryMs, 'always'), limitMs);
     clearInterval(probing);
-    probing = undefined;
     silence = undefined;
     unanswered = undefined;
     onTrouble?.();
