@@ -121,7 +121,7 @@ export class HttpServer {
       await once(this.server.listen(this.options.port, this.options.host), 'listening');
     } catch (error) {
       const problem = listenProblem(error, setting);
-      throw problem ? new Error(problem, { cause: error }) : error;
+      throw problem ? new Error(problem) : error;
     }
   }
 
