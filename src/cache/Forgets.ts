@@ -49,15 +49,14 @@ export class Forgets {
   async look(): Promise<void> {
     const { store, records, jobs, onForgotten } = this.options;
     const { notes, mark } = await store.notesSince(this.#mark);
-    const listed = notes.filter((each) => each !== undefined);
-    const news = listed.filter(({ id }) => !this.#seen.has(id));
+    const news = notes.filter(({ id }) => !this.#seen.has(id));
     const erased = news.filter(({ isChanged }) => !isChanged);
     forgetThose(records, news);
     forgetThose(jobs, erased);
     for (const each of erased) onForgotten(each);
     // The last look was so long ago that the list may have lost some since.
     if (this.#mark > 0 && mark - this.#mark > knownForMs) this.forgetAll();
-    this.#seen = new Set(listed.map(({ id }) => id));
+    this.#seen = new Set(notes.map(({ id }) => id));
     this.#mark = mark;
   }
 

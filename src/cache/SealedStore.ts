@@ -85,11 +85,11 @@ export class SealedStore {
     return this.options.store.note(list, this.#seal(list, note));
   }
 
-  /** As `Store.notesSince`. */
+  /** As `Store.notesSince`, without notes that cannot be read. */
   async notesSince(since: number) {
     const list = this.keyOf(noteList);
     const { notes, mark } = await this.options.store.notesSince(list, since);
-    return { notes: notes.map((note) => this.#open(list, note) as Note | undefined), mark };
+    return { notes: notes.flatMap((note) => (this.#open(list, note) as Note | undefined) ?? []), mark };
   }
 
   /** Which fields are stored about the subject. */
