@@ -72,7 +72,7 @@ Object.assign(dataHandler.default.prototype, { dispatch: (take: () => void) => t
 export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = -Infinity;
-  const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
+  const backoff = (attempt: number) => Math.min(50 * 2 ** attempt, 2000) * (0.5 + Math.random() / 2);
   const reconnectOnError = (error: Error) => {
     if (!error.message.includes('READONLY') || performance.now() - reconnectedAt < reconnectEveryMs) return false;
     reconnectedAt = performance.now();
