@@ -21,8 +21,9 @@ import { type RunningServices, type Surroundings, startServices } from './servic
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
-/** Remembers a part that has started, so that it is stopped with the gateway. Returns the part. */
-type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Part;
+interface Part {
+  stop(): unknown;
+}
 
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `graphqlHandler` or `webSocketHandler` → `Quota` (admit) →
@@ -34,23 +35,24 @@ type Started = <Part extends { stop(): unknown } | undefined>(part: Part) => Par
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, output: LogDestination) {
-  const running: { stop(): unknown }[] = [];
-  const started: Started = (part) => {
-    if (part !== undefined) running.push(part);
-    return part;
-  };
+  const running: Part[] = [];
   const stop = async () => {
     for (const part of running.splice(0).reverse()) await part.stop();
   };
   try {
-    return { ...(await start(config, output, started)), stop };
+    return { ...(await start(config, output, running)), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function start(given: Config, output: LogDestination, started: Started) {
+/** Adds each part that has started to `running`. */
+async function start(given: Config, output: LogDestination, running: Part[]) {
+  const started = <Some extends Part | undefined>(part: Some): Some => {
+    if (part !== undefined) running.push(part);
+    return part;
+  };
   const log = createLogger(given.LOG_LEVEL, output);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => output.linesDropped ?? 0);
