@@ -184,9 +184,9 @@ export class HttpServer {
     const answered = this.options.before?.(request, response);
     // Only a promise is awaited: a request that needs no waiting should not wait.
     if (answered instanceof Promise ? await answered : answered) return;
-    const end = url.indexOf('?');
+    const [path = ''] = url.split('?', 1);
     const { routes } = this.options;
-    const handler = routes.get(end === -1 ? url : url.slice(0, end));
+    const handler = routes.get(path);
     if (handler) await handler(request, response);
     else response.writeHead(404, plainText).end(`Not found: the paths here are ${[...routes.keys()].join(', ')}\n`);
   }
