@@ -12,6 +12,7 @@ export class Load {
   #latest = { utilization: 0, ranShare: 1 };
   #loop = counters.eventLoopUtilization();
   #cpu = process.cpuUsage();
+  #at = performance.now();
 
   /**
    * Measures the time since the last measurement, and returns that one again when it is less than 100 ms old. `utilization`: of
@@ -19,15 +20,16 @@ export class Load {
    * the process had a CPU, from 0 to 1.
    */
   measure(): { readonly utilization: number; readonly ranShare: number } {
-    const { utilization, active, idle } = counters.eventLoopUtilization(this.#loop); // `active` and `idle` in milliseconds
-    const elapsedMs = active + idle;
-    if (elapsedMs < leastMs) return this.#latest;
+    const now = performance.now();
+    if (now - this.#at < leastMs) return this.#latest;
+    const { utilization, active } = counters.eventLoopUtilization(this.#loop); // `active` in milliseconds
     const { user, system } = process.cpuUsage(this.#cpu); // in microseconds
-    const earlier = this.#latest.utilization * fading ** (elapsedMs / leastMs);
+    const earlier = this.#latest.utilization * fading ** ((now - this.#at) / leastMs);
     const ranShare = active === 0 ? 1 : Math.min(1, (user + system) / 1000 / active);
     this.#latest = { utilization: Math.max(utilization, earlier), ranShare };
     this.#loop = counters.eventLoopUtilization();
     this.#cpu = process.cpuUsage();
+    this.#at = now;
     return this.#latest;
   }
 }

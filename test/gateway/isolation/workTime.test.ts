@@ -24,7 +24,7 @@ describe('The time that callers share', () => {
   it('lets a caller who is alone take all, and beside others 100 ms at once, then a tenth, until they are gone for a second', () => {
     let now = 60_000;
     jest.spyOn(performance, 'now').mockImplementation(() => now);
-    jest.spyOn(counters, 'eventLoopUtilization').mockReturnValue({ utilization: 0.5, active: 100, idle: 100 });
+    jest.spyOn(counters, 'eventLoopUtilization').mockReturnValue({ utilization: 0.5, active: 1, idle: 1 });
     jest.spyOn(process, 'cpuUsage').mockReturnValue({ user: Infinity, system: 0 });
     const quota = new Quota(0);
     /** Whether a busy caller is let in then, after work that took so long; if there was some, another caller asks as well. */
