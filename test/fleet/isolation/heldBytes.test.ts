@@ -247,7 +247,9 @@ describe('a process with a heap of 256 MB', () => {
     const { firsts, end } = await firstsOfStreams(gateway.origin, hostile, documents);
     end();
     const begun = firsts.filter((first) => first.includes('CREATED')).length;
-    expect(firsts.filter((first) => first.includes('At most')).length).toBe(120 - begun);
+    const refused = firsts.filter((first) => first.includes('RATE_LIMITED'));
+    expect(refused).toHaveLength(120 - begun);
+    expect(String(refused)).toContain('At most'); // where the process is busy, some are refused for the time they would take
     expect(begun).toBeGreaterThan(40);
     expect(begun).toBeLessThan(110); // by its characters alone, each would be within what is not counted
   });
