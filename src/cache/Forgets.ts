@@ -17,6 +17,8 @@ interface ForgetsOptions {
   /** They keep the records, about which `isChanged` notes are. */
   readonly records: readonly MemoryKeeper[];
   readonly jobs: readonly MemoryKeeper[];
+  /** Whether memory has the change that a note tells of. */
+  readonly hasChange: (note: Note) => boolean;
   /** This process has forgotten a subject that an operator had erased. */
   readonly onForgotten: (note: Note) => void;
 }
@@ -47,9 +49,9 @@ export class Forgets {
 
   /** @throws StoreError when the list cannot be read */
   async look(): Promise<void> {
-    const { store, records, jobs, onForgotten } = this.options;
+    const { store, records, jobs, hasChange, onForgotten } = this.options;
     const { notes, mark } = await store.notesSince(this.#mark);
-    const news = notes.filter(({ id }) => !this.#seen.has(id));
+    const news = notes.filter((note) => !this.#seen.has(note.id) && !hasChange(note));
     const erased = news.filter(({ isChanged }) => !isChanged);
     forgetThose(records, news);
     forgetThose(jobs, erased);

@@ -17,7 +17,7 @@ type ItemName = readonly string[];
 
 /**
  * What one process tells all others, as stored: forget `subject`. Each process acts on an `id`, which is random, once. An operator
- * has the subject erased, or, with `isChanged`, the service has said something new about it.
+ * has the subject erased, or, with `isChanged`, its record has changed: then `id` is the version of the new one.
  */
 export interface Note {
   readonly id: string;

@@ -75,6 +75,7 @@ export function startDatasources(options: DatasourcesOptions) {
     store: sealed,
     records: [broker.cache, broker, broker.watches],
     jobs: [jobs.cache, jobs.watches],
+    hasChange: ({ id, subject }) => broker.cache.inMemory(subject)?.version === id,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       lines?.audit({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
