@@ -84,8 +84,6 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly fieldOf: (id: string) => SubjectField;
   /** Told of each entry that memory takes: one that was fetched, or a newer one of the store. */
   readonly onKept: (id: string, entry: Entry<Value>) => void;
-  /** Told when the store has taken an entry that was fetched in place of the one in memory. */
-  readonly onReplaced?: (id: string, entry: Entry<Value>, before: Entry<Value>) => void;
   readonly onRead: (kind: string, tier: CacheTier) => void;
   /** Told of the bytes of each entry that memory takes, and for whom it was read: the work of a read grows with them. */
   readonly onBytes?: ((holder: string | undefined, bytes: number) => void) | undefined;

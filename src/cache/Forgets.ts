@@ -1,5 +1,5 @@
 import { hourMs } from '../stores/Store.js';
-import type { Note, SealedStore } from './SealedStore.js';
+import type { Forgotten, SealedStore } from './SealedStore.js';
 
 /** The store keeps a note for an hour. A process relies on half of that, in milliseconds. */
 export const knownForMs = hourMs / 2;
@@ -14,19 +14,14 @@ export interface MemoryKeeper {
 
 interface ForgetsOptions {
   readonly store: SealedStore;
-  /** They keep the records, about which `isChanged` notes are. */
-  readonly records: readonly MemoryKeeper[];
-  readonly jobs: readonly MemoryKeeper[];
-  /** Whether memory has the change that a note tells of. */
-  readonly hasChange: (note: Note) => boolean;
-  /** This process has forgotten a subject that an operator had erased. */
-  readonly onForgotten: (note: Note) => void;
+  readonly keepers: readonly MemoryKeeper[];
+  /** This process has forgotten a subject. */
+  readonly onForgotten: (forgotten: Forgotten) => void;
 }
 
 /**
- * Makes this process forget the subjects that any process erased, or that have changed. The store erases a record before its list
- * names the subject, and from then on takes no value whose fetch began earlier: what this process drops on reading the list cannot
- * come back. A changed record is in the store before the list names its subject.
+ * Makes this process forget the subjects that any process erased. The store erases a record before its list names the subject,
+ * and from then on takes no value whose fetch began earlier: what this process drops on reading the list cannot come back.
  */
 export class Forgets {
   /** The ids that the last look found: the store may return them again. */
@@ -49,13 +44,12 @@ export class Forgets {
 
   /** @throws StoreError when the list cannot be read */
   async look(): Promise<void> {
-    const { store, records, jobs, hasChange, onForgotten } = this.options;
+    const { store, onForgotten } = this.options;
     const { notes, mark } = await store.notesSince(this.#mark);
-    const news = notes.filter((note) => !this.#seen.has(note.id) && !hasChange(note));
-    const erased = news.filter(({ isChanged }) => !isChanged);
-    forgetThose(records, news);
-    forgetThose(jobs, erased);
-    for (const each of erased) onForgotten(each);
+    const news = notes.filter(({ id }) => !this.#seen.has(id));
+    const subjects = new Set(news.map(({ subject }) => subject));
+    if (subjects.size > 0) this.#forget((subject) => subjects.has(subject)); // one pass through memory for all of them
+    for (const each of news) onForgotten(each);
     // The last look was so long ago that the list may have lost some since.
     if (this.#mark > 0 && mark - this.#mark > knownForMs) this.forgetAll();
     this.#seen = new Set(notes.map(({ id }) => id));
@@ -64,13 +58,10 @@ export class Forgets {
 
   /** Drops everything: also after a change of the client secret, when others may still add to the list of the old name. */
   forgetAll(): void {
-    for (const keeper of [...this.options.records, ...this.options.jobs]) keeper.forget(() => true);
+    this.#forget(() => true);
   }
-}
 
-/** One pass through each memory for all notes. */
-function forgetThose(keepers: readonly MemoryKeeper[], notes: readonly Note[]): void {
-  if (notes.length === 0) return;
-  const subjects = new Set(notes.map(({ subject }) => subject));
-  for (const keeper of keepers) keeper.forget((subject) => subjects.has(subject));
+  #forget(isMeant: (subject: string) => boolean): void {
+    for (const keeper of this.options.keepers) keeper.forget(isMeant);
+  }
 }

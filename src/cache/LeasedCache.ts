@@ -193,7 +193,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     renew: () => Promise<unknown>,
     aheadMs: number,
   ): Promise<Entry<Value>> {
-    const { store, onReplaced } = this.options;
+    const { store } = this.options;
     const { owner } = reader;
     const release = (failure?: object) => store.settle(place, owner, { failure }).catch(() => undefined);
     // 7. This process has the lease, or the store does not answer. Losing the lease does not end the work.
@@ -203,9 +203,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       // 8. Write the entry and release the lease: even a store that did not answer may have granted it. `isSaved` is false if this
       // process does not have the lease, or the store does not take the entry.
       const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
-      const before = this.#memory.peek(reader.id);
       this.#keep(reader, entry);
-      if (isSaved && before) onReplaced?.(reader.id, entry, before);
       if (!isSaved) {
         // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
         void release();

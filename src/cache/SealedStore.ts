@@ -15,14 +15,10 @@ export interface SubjectField {
 /** The name of an item as readable parts. */
 type ItemName = readonly string[];
 
-/**
- * What one process tells all others, as stored: forget `subject`. Each process acts on an `id`, which is random, once. An operator
- * has the subject erased, or, with `isChanged`, its record has changed: then `id` is the version of the new one.
- */
-export interface Note {
+/** As stored: a forgotten subject, and a random id of this request to forget it. Each process acts on an id once. */
+export interface Forgotten {
   readonly id: string;
   readonly subject: string;
-  readonly isChanged?: boolean;
 }
 
 /** A cool-down as stored. */
@@ -74,22 +70,19 @@ export class SealedStore {
   }
 
   /** Erases everything about the subject, then tells every process to do so. Returns how many fields there were. */
-  async forget(note: Note): Promise<number> {
-    const erased = await this.options.store.forget(this.#recordOf(note.subject));
-    await this.tell(note);
-    return erased;
-  }
-
-  tell(note: Note): Promise<void> {
+  async forget(forgotten: Forgotten): Promise<number> {
+    const { store } = this.options;
+    const erased = await store.forget(this.#recordOf(forgotten.subject));
     const list = this.keyOf(noteList);
-    return this.options.store.note(list, this.#seal(list, note));
+    await store.note(list, this.#seal(list, forgotten));
+    return erased;
   }
 
   /** As `Store.notesSince`, without notes that cannot be read. */
   async notesSince(since: number) {
     const list = this.keyOf(noteList);
     const { notes, mark } = await this.options.store.notesSince(list, since);
-    return { notes: notes.flatMap((note) => (this.#open(list, note) as Note | undefined) ?? []), mark };
+    return { notes: notes.flatMap((note) => (this.#open(list, note) as Forgotten | undefined) ?? []), mark };
   }
 
   /** Which fields are stored about the subject. */

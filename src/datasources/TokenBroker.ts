@@ -79,11 +79,6 @@ export class TokenBroker implements MemoryKeeper {
       onKept: (id, entry) => {
         if (hasRecord(entry) && this.#isFresh(entry)) this.watches.offer(id, entry);
       },
-      // Other processes would show the record of before for as long as it is fresh.
-      onReplaced: (subject, { value, version }, before) => {
-        if (!before.value || value?.unchangedForMs) return;
-        void options.store.tell({ id: version, subject, isChanged: true }).catch(() => undefined);
-      },
     });
     this.watches = new Watcher<TokenView>(
       {

@@ -73,9 +73,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const caches = [broker.cache, jobs.cache];
   const forgets = new Forgets({
     store: sealed,
-    records: [broker.cache, broker, broker.watches],
-    jobs: [jobs.cache, jobs.watches],
-    hasChange: ({ id, subject }) => broker.cache.inMemory(subject)?.version === id,
+    keepers: [...caches, broker, jobs.watches, broker.watches],
     onForgotten: ({ id: requestId, subject: taxpayer }) =>
       lines?.audit({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
   });
