@@ -39,7 +39,9 @@ export async function readJournal(directory: string, map: Map<string, Kept>): Pr
   while (at + headerBytes <= bytes.length) {
     const end = at + headerBytes + bytes.readUInt32LE(at + 4);
     if (end > bytes.length || crc32(bytes.subarray(at + 4, end)) !== bytes.readUInt32LE(at)) break;
-    const [key, kept] = decode(bytes.subarray(at + headerBytes, end));
+    const record = decode(bytes.subarray(at + headerBytes, end));
+    if (record === undefined) break;
+    const [key, kept] = record;
     map.delete(key); // otherwise the key would keep its place: what was written last comes last
     if (kept.endsAt > performance.now()) map.set(key, kept);
     at = end;
@@ -230,16 +232,20 @@ function encode(key: string, kept: Kept | undefined): Buffer {
 }
 
 /**
- * Reads the body of a whole record. The time since it was written counts, too. A wall clock that was set back does not make it last
- * longer.
+ * Reads a record; undefined for what {@link encode} did not write. The time since it was written counts, too. A wall clock that
+ * was set back does not make it last longer.
  */
-function decode(body: Buffer): readonly [string, Kept] {
+function decode(body: Buffer): readonly [string, Kept] | undefined {
   const lineEnd = body.indexOf('\n');
   const value = copyOf(body.subarray(lineEnd + 1));
-  const [key, writtenAt, leftMs, ageMs, version] = JSON.parse(body.toString('utf8', 0, lineEnd));
-  const passedMs = Math.max(0, Date.now() - writtenAt);
-  const now = performance.now();
-  return [key, { value, version, writtenAt: now - ageMs - passedMs, endsAt: now + leftMs - passedMs }];
+  try {
+    const [key, writtenAt, leftMs, ageMs, version] = JSON.parse(body.toString('utf8', 0, lineEnd));
+    const passedMs = Math.max(0, Date.now() - writtenAt);
+    const now = performance.now();
+    return [key, { value, version, writtenAt: now - ageMs - passedMs, endsAt: now + leftMs - passedMs }];
+  } catch {
+    return undefined;
+  }
 }
 
 function unusable(directory: string, error: NodeJS.ErrnoException): never {
