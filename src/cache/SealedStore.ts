@@ -40,7 +40,7 @@ interface SealedStoreOptions {
 const againMs = 1000;
 /** For this long the system may still deliver what was sent on a connection that was given up, in milliseconds. */
 const lateMs = 120_000;
-const noteList = ['forgotten'];
+const forgottenList = ['forgotten'];
 
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs; values are encrypted and bound to their
@@ -73,14 +73,14 @@ export class SealedStore {
   async forget(forgotten: Forgotten): Promise<number> {
     const { store } = this.options;
     const erased = await store.forget(this.#recordOf(forgotten.subject));
-    const list = this.keyOf(noteList);
+    const list = this.keyOf(forgottenList);
     await store.note(list, this.#seal(list, forgotten));
     return erased;
   }
 
   /** As `Store.notesSince`, without notes that cannot be read. */
   async notesSince(since: number) {
-    const list = this.keyOf(noteList);
+    const list = this.keyOf(forgottenList);
     const { notes, mark } = await this.options.store.notesSince(list, since);
     return { notes: notes.flatMap((note) => (this.#open(list, note) as Forgotten | undefined) ?? []), mark };
   }

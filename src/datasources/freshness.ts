@@ -42,7 +42,7 @@ export function unchangedMsOf(record: TokenRecord, before?: Pick<TokenEntry, 'va
 
 const digests = new WeakMap<TokenRecord, string>();
 
-/** Tells contents of records apart. The token is left out: a new token is no change of the record. Computed once for each object. */
+/** Tells contents of records apart. The token is left out: a new one is no change of the record. Computed once for each object. */
 export function digestOf(record: TokenRecord): string {
   const digest = digests.get(record) ?? hash('sha256', `${stableStringify({ ...record, accessToken: undefined })}`);
   digests.set(record, digest);

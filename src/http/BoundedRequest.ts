@@ -76,7 +76,7 @@ export function pathAndQueryOf(target: string): string {
   return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, '/');
 }
 
-/** Most headers of a request: each takes several times its bytes, even before all have come. Older versions of Node.js ignore the others. */
+/** Most headers of a request: each takes several times its bytes, even before all have come. Older Node.js ignores further ones. */
 export const maxHeaders = 200;
 
 /** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */

@@ -78,5 +78,5 @@ function dialectFor(negotiator: Negotiator, names: (type: string) => boolean): D
 
 /** Whether a Content-Type is JSON. Its charset does not matter: a body that is not UTF-8 is no JSON. */
 export function isJson(contentType = ''): boolean {
-  return contentType.split(';', 1)[0]?.trim().toLowerCase() === jsonType;
+  return contentType === jsonType || contentType.split(';', 1)[0]?.trim().toLowerCase() === jsonType;
 }

@@ -69,8 +69,8 @@ export class Agents {
   }
 
   /**
-   * The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. Not a method, because
-   * it is passed on alone.
+   * The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. Not a method,
+   * because it is passed on alone.
    */
   readonly agentFor = (url: URL): HttpAgent => {
     const agent = this.#shared.get(url.origin) ?? this.#newShared(url);

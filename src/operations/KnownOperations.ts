@@ -81,8 +81,9 @@ export class KnownOperations {
     const known = this.#kept.get(text) ?? this.#read(text);
     const node = getOperationAST(known.document, operationName);
     if (!node) {
-      const several = 'The document has several operations: set operationName';
-      throw badRequest(operationName ? 'operationName must name one of the operations in the document' : several);
+      const missing = 'The document has several operations: set operationName';
+      const wrong = 'operationName must name one of the operations in the document';
+      throw badRequest(operationName ? wrong : missing);
     }
     let operation = known.operations.get(node);
     if (operation === undefined) {

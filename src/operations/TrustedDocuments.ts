@@ -68,8 +68,8 @@ export function documentOf({ query, documentId, extensions }: GraphQLRequest, tr
   if (text !== undefined) return { text, isTrusted: true };
   // Apollo's own message for a request with only a hash: its clients then send the text.
   if (sha256Hash) throw badRequest('PersistedQueryNotSupported', 200);
-  const isUnknown = 'This id is not that of a trusted document (TRUSTED_DOCUMENTS_FILE)';
-  throw badRequest(documentId ? isUnknown : 'The request must have a query');
+  const unknownId = 'This id is not that of a trusted document (TRUSTED_DOCUMENTS_FILE)';
+  throw badRequest(documentId ? unknownId : 'The request must have a query');
 }
 
 /** A string, a comment or a number. A hash does not hide a short value such as an SSN: anybody can try them all. */
