@@ -153,9 +153,11 @@ export function linesWith(logs: readonly string[], members: Readonly<Record<stri
   return lines.filter((line) => Object.entries(members).every(([name, value]) => line[name] === value));
 }
 
-/** The sum of the series of `/metrics` whose lines begin so. */
+/** The sum of the series of `/metrics` whose lines begin so. @throws when there is no metric of this name */
 export async function metric({ origin }: { readonly origin: string }, beginning: string): Promise<number> {
   const text = await (await fetch(`${origin}/metrics`)).text();
+  const [name] = beginning.split(/_count|{/);
+  if (!text.includes(`# TYPE ${name} `)) throw new Error(`There is no metric ${name}`);
   const lines = text.split('\n').filter((line) => line.startsWith(beginning));
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
