@@ -18,7 +18,7 @@ export async function startTlsFront(plainUrl: string, files: CertificateFiles, o
       clients.push(client);
       socket.once('close', () => open.delete(socket));
       const onward = connect(Number(new URL(plainUrl).port), '127.0.0.1');
-      pipeline(socket, onward, socket, () => {}); // the end of one ends the other
+      pipeline(socket.setMaxListeners(20), onward, socket, () => {}); // the end of one ends the other
     },
   );
   const origin = await serve(server);
