@@ -33,6 +33,7 @@ beforeAll(async () => {
     NODE_ENV: 'production',
     ...provider.env,
     FEDERATION_SHARED_SECRET: 'the-secret-of-the-router',
+    NODE_OPTIONS: '--max-old-space-size=256', // V8 takes more than it needs where it may
   });
 });
 
