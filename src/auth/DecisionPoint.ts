@@ -80,7 +80,8 @@ export class DecisionPoint {
     const ms = performance.now() - startedAt;
     const failure = answers instanceof Error ? answers : undefined;
     // In metrics and traces, `answer` stands for any answer that is no clear decision.
-    const outcome = failure?.kind === 'invalid' ? 'answer' : (failure?.kind ?? 'ok');
+    const kind = failure?.kind ?? 'ok';
+    const outcome = kind === 'invalid' || kind === 'server-error' ? 'answer' : kind;
     trail.note({ endpoint, method: 'POST', server: this.url, outcome, startedAt, ms });
     metrics.decisionSeconds.observe({ outcome }, ms / 1000);
     this.#report(failure && outcome, failure?.reason);
@@ -107,7 +108,7 @@ export class DecisionPoint {
       resource: { type: 'taxpayer', id: taxpayer },
     }));
     const isOne = endpoint === 'evaluation';
-    const answer = await fetchJson(`${this.url}/access/v1/${endpoint}`, deadlineMs, {
+    const answer = await fetchJson(agents.others, `${this.url}/access/v1/${endpoint}`, deadlineMs, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -120,7 +121,6 @@ export class DecisionPoint {
         subject: { type: 'user', id, properties },
         ...(isOne ? evaluations[0] : { evaluations }),
       }),
-      agent: agents.others.agentFor,
     });
     const decisions = answerSchema.safeParse(isOne ? { evaluations: [answer] } : answer).data?.evaluations;
     if (decisions?.length !== questions.length) {

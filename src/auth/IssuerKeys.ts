@@ -101,7 +101,7 @@ export class IssuerKeys {
     if (performance.now() < this.#notBefore) return;
     const { agents, stopped } = this.surroundings;
     try {
-      const keys = await readIssuerKeys(this.issuer, agents.others.agentFor);
+      const keys = await readIssuerKeys(this.issuer, agents.others);
       // Not after the first read: that one looked for no newer key, so the first such look need not wait.
       if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
       if (JSON.stringify(keys) !== JSON.stringify(this.#set?.jwks())) this.#set = createLocalJWKSet(keys);
@@ -123,10 +123,10 @@ const metadataSchema = z.object({ issuer: z.string(), jwks_uri: keySetUrl });
 const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1) });
 
 /** Reads the key set of an issuer. @throws NoAnswer */
-export async function readIssuerKeys({ issuer, jwksUrl }: Issuer, agent: Agents['agentFor']): Promise<JSONWebKeySet> {
+export async function readIssuerKeys({ issuer, jwksUrl }: Issuer, agents: Agents): Promise<JSONWebKeySet> {
   const headers = { accept: 'application/json, application/jwk-set+json' };
   const endsAt = performance.now() + deadlineMs;
-  const get: Get = (url) => fetchJson(url, endsAt - performance.now(), { headers, agent });
+  const get: Get = (url) => fetchJson(agents, url, endsAt - performance.now(), { headers });
   const read = keySetSchema.safeParse(await get(jwksUrl ?? (await discover(issuer, get))));
   if (!read.success || !isNestedWithin(read.data, maxKeyDepth)) {
     throw new NoAnswer('invalid', 'the answer is no JSON Web Key Set with a key');

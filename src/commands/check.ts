@@ -48,7 +48,7 @@ function partsOf(config: Config) {
     testPart('store', () => testStore(config.CACHE_URL)),
     ...config.issuers.map((each) =>
       testPart(`key set of ${each.issuer}`, async () => {
-        const { keys } = await readIssuerKeys(each, others.agentFor);
+        const { keys } = await readIssuerKeys(each, others);
         return keys.length === 1 ? '1 key' : `${keys.length} keys`;
       }),
     ),
@@ -115,14 +115,14 @@ async function testDirectory(path: string): Promise<string> {
 }
 
 /** Any answer of the server itself counts as success: nobody knows what a base URL answers without credentials. */
-async function testServer(setting: string, url: string, { agentFor: agent }: Agents): Promise<string> {
+async function testServer(setting: string, url: string, agents: Agents): Promise<string> {
   const startedAt = performance.now();
-  const answer = await fetchJson(url, limitMs, { agent }).then(
+  const answer = await fetchJson(agents, url, limitMs).then(
     () => 'HTTP 200',
     ({ kind, reason, status }: NoAnswer) => {
       // Without a status, it is not HTTP; with another of these, a proxy or balancer in front of the server has answered.
       const isFromServer = ![undefined, 502, 503, 504].includes(status);
-      if (kind === 'invalid' && isFromServer) return reason;
+      if (['invalid', 'server-error'].includes(kind) && isFromServer) return reason;
       throw new Error(`${setting} does not answer: ${reason}`);
     },
   );

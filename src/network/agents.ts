@@ -1,7 +1,7 @@
 import dns from 'node:dns';
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
@@ -23,28 +23,6 @@ export function startAgents(config: Config, reporting?: Reporting) {
   };
 }
 
-/** Has `agent` call `prepare` with each request before it gets a connection, to which `options` lead. */
-export function beforeRequests(
-  agent: HttpAgent,
-  prepare: (request: ClientRequest, options: { host: string; port: number }) => void,
-): void {
-  // Node's HTTP client calls this method of an agent; it is missing in the types.
-  const connecting = agent as unknown as { addRequest: typeof prepare };
-  const addRequest = connecting.addRequest.bind(agent);
-  connecting.addRequest = (request, options) => {
-    prepare(request, options);
-    addRequest(request, options);
-  };
-}
-
-/**
- * Hides from node-fetch that an answer comes in chunks: it takes a last chunk that has trailers, or comes in pieces, for a missing
- * one. Node.js itself reports a missing one.
- */
-export function hideChunks({ headers }: IncomingMessage): void {
-  delete headers['transfer-encoding'];
-}
-
 type ProxySettings = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PROXY'>>;
 
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
@@ -64,57 +42,49 @@ export class Agents {
     if (reporting === undefined) return;
     followPemFiles(files, this.#pem, reporting, (renewed) => {
       this.#pem = renewed;
-      for (const [origin, agent] of this.#shared) this.#retire(origin, agent);
+      for (const origin of this.#shared.keys()) this.retire(origin);
     });
   }
 
-  /**
-   * The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. Not a method,
-   * because it is passed on alone.
-   */
-  readonly agentFor = (url: URL): HttpAgent => {
-    const agent = this.#shared.get(url.origin) ?? this.#newShared(url);
+  /** The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. */
+  agentFor(url: URL): HttpAgent {
+    const agent = this.#shared.get(url.origin) ?? this.newAgent(url);
     this.#shared.set(url.origin, agent);
     return agent;
-  };
-
-  /**
-   * An agent that is retired when one of its kept connections ends as it is used or brings no answer in time, or one of its
-   * connections brings a 5xx: all may lead to the same broken server, as after a failover of a balancer of connections.
-   */
-  #newShared(url: URL): HttpAgent {
-    const agent = this.newAgent(url);
-    beforeRequests(agent, (request) => {
-      let isAnswered = false;
-      request.once('response', (response) => {
-        isAnswered = true;
-        hideChunks(response);
-        if (Number(response.statusCode) >= 500) this.#retire(url.origin, agent);
-      });
-      request.once('error', () => {
-        const isEndedByUs = isAnswered && request.aborted; // `exchange` reads no more of this answer
-        if (request.reusedSocket && !isEndedByUs) this.#retire(url.origin, agent);
-      });
-    });
-    return agent;
   }
 
-  /** An agent that the caller destroys. */
-  newAgent(url: URL): HttpAgent {
-    const proxy = this.#proxyFor(url);
-    if (url.protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
-    return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
+  /**
+   * Has new calls to the origin make new connections, because a call has failed: all that are kept may lead to the same broken
+   * server, as after a failover of a balancer of connections. Requests in flight finish on theirs, which then end.
+   */
+  retire(origin: string): void {
+    const agent = this.#shared.get(origin);
+    if (agent === undefined) return;
+    this.#shared.delete(origin);
+    agent.maxFreeSockets = 0;
+    for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
   }
 
   stop(): void {
     for (const agent of this.#shared.values()) agent.destroy();
   }
 
-  /** Has new calls make new connections. Requests in flight finish on theirs, which then end. */
-  #retire(origin: string, agent: HttpAgent): void {
-    agent.maxFreeSockets = 0;
-    for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
-    if (this.#shared.get(origin) === agent) this.#shared.delete(origin);
+  /**
+   * An agent that the caller destroys. Calls `onOpen` when a connection is open and, for `https:`, the certificate accepted: until
+   * then the request cannot have arrived, whatever the error says.
+   */
+  newAgent(url: URL, onOpen?: () => void): HttpAgent {
+    const agent = this.#agentFor(url, this.#proxyFor(url));
+    beforeRequests(agent, (request) => {
+      if (onOpen) request.once('socket', (socket) => whenOpen(socket, onOpen));
+      request.once('response', hideChunks);
+    });
+    return agent;
+  }
+
+  #agentFor({ protocol }: URL, proxy?: ProxyAddress): HttpAgent {
+    if (protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
+    return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
   }
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
@@ -124,6 +94,34 @@ export class Agents {
     const isDirect = this.#direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
     return isDirect ? undefined : this.#proxies[protocol];
   }
+}
+
+/** Has `agent` call `prepare` with each request before it gets a connection, to which `options` lead. */
+function beforeRequests(
+  agent: HttpAgent,
+  prepare: (request: ClientRequest, options: { host: string; port: number }) => void,
+): void {
+  // Node's HTTP client calls this method of an agent; it is missing in the types.
+  const connecting = agent as unknown as { addRequest: typeof prepare };
+  const addRequest = connecting.addRequest.bind(agent);
+  connecting.addRequest = (request, options) => {
+    prepare(request, options);
+    addRequest(request, options);
+  };
+}
+
+function whenOpen(socket: Socket, onOpen: () => void): void {
+  const isSecure = 'encrypted' in socket;
+  if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
+  else if (!socket.destroyed) onOpen(); // it is destroyed if it failed at once, as without a route or a free port
+}
+
+/**
+ * Hides from node-fetch that an answer comes in chunks: it takes a last chunk that has trailers, or comes in pieces, for a missing
+ * one. Node.js itself reports a missing one.
+ */
+function hideChunks({ headers }: IncomingMessage): void {
+  delete headers['transfer-encoding'];
 }
 
 /** By name, the callbacks that wait for its addresses. */

@@ -2,8 +2,9 @@ import nodeFetch, { type RequestInit, type Response } from 'node-fetch';
 import { GatewayError } from '../errors/errors.js';
 import { giveUpAfter } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
+import type { Agents } from './agents.js';
 
-/** An answer in any status, with its body read. */
+/** An answer that is no server error, with its body read. */
 export interface Answered<T> {
   readonly status: number;
   /** The pause that the server asks for, where it can be believed. */
@@ -37,48 +38,70 @@ export class NoAnswer extends GatewayError {
     const [code, message] = failures[kind];
     super(code, message, { reason, retryAfterSeconds });
   }
+
+  /** Whether the server surely did not act on the request, although it was sent. */
+  get isUndone(): boolean {
+    // The server refused our certificate. In TLS 1.3 the alert comes after the request was sent, still unread.
+    return nothingDone.has(this.status) || /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/.test(this.reason);
+  }
 }
+
+/**
+ * Statuses of requests that were not acted on, which can be sent again. 407 comes from a proxy; 408 is how some balancers end
+ * idle connections.
+ */
+const nothingDone: ReadonlySet<number | undefined> = new Set([407, 408, 425, 503]);
 
 /** Most bytes of an answer. */
 const maxBytes = 1024 * 1024;
 
 /**
  * Sends a request, follows no redirect, and reads the answer, in at most `limitMs`. `decode` reads the JSON of a 2xx answer, and
- * throws a NoAnswer when it is not what was expected. @throws NoAnswer
+ * throws a NoAnswer when it is not what was expected. @throws NoAnswer, also for a server error
  */
 export async function exchange<T>(
+  agents: Agents,
   url: string,
   limitMs: number,
   decode: (json: unknown) => T,
   init: RequestInit,
   fetch = nodeFetch,
 ): Promise<Answered<T>> {
+  const target = new URL(url);
+  const { agent = agents.agentFor(target) } = init;
   const limit = new AbortController();
   const endLimit = giveUpAfter(limitMs, () => limit.abort());
   let status: number | undefined;
   try {
     const signal = limit.signal as never; // node-fetch has another type for it
-    const response = await fetch(url, { ...init, size: maxBytes, redirect: 'manual', signal });
+    const response = await fetch(url, { ...init, agent, size: maxBytes, redirect: 'manual', signal });
     status = response.status;
     return await readAnswer(response, limit, decode);
   } catch (error) {
     if (error instanceof TypeError) throw error; // a bug of ours
-    throw Object.assign(failureOf(error, limit.signal.aborted), { status }); // what throws it may not know the status
+    const failure = Object.assign(failureOf(error, limit.signal.aborted), { status }); // what throws it may not know the status
+    if (failure.kind !== 'invalid') agents.retire(target.origin);
+    throw failure;
   } finally {
     endLimit();
   }
 }
 
 /** Reads JSON in at most `limitMs`. @throws NoAnswer, also for any status but 2xx */
-export async function fetchJson(url: string, limitMs: number, init: RequestInit): Promise<unknown> {
-  const { status, value } = await exchange(url, limitMs, (json) => json, init);
+export async function fetchJson(
+  agents: Agents,
+  url: string,
+  limitMs: number,
+  init: RequestInit = {},
+): Promise<unknown> {
+  const { status, value } = await exchange(agents, url, limitMs, (json) => json, init);
   if (value === undefined) throw new NoAnswer('invalid', `HTTP ${status}`, status);
   return value;
 }
 
 /**
  * Reads an answer. If the body is not read, or more bytes may follow it, aborts `limit`, which ends the connection. Throws a
- * NoAnswer for a redirect, and for a 2xx body that is not JSON or that `decode` refuses.
+ * NoAnswer for a redirect, for a server error, and for a 2xx body that is not JSON or that `decode` refuses.
  */
 async function readAnswer<T>(
   response: Response,
@@ -97,7 +120,11 @@ async function readAnswer<T>(
   // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
   if (status === 407) throw new NoAnswer('network', 'PROXY_HTTP_407');
   const sentAt = Date.parse(headers.get('date') ?? '') || Date.now(); // by the clock of the server, if it tells
-  return { status, retryAfterSeconds: secondsIn(headers.get('retry-after'), sentAt) };
+  const retryAfterSeconds = secondsIn(headers.get('retry-after'), sentAt);
+  if (status >= 500 || nothingDone.has(status)) {
+    throw new NoAnswer('server-error', `HTTP ${status}`, status, retryAfterSeconds);
+  }
+  return { status, retryAfterSeconds };
 }
 
 /** A longer wait counts as this one: no server can make the gateway pause for longer. */

@@ -1,9 +1,7 @@
-import type { Agent } from 'node:http';
-import type { Socket } from 'node:net';
 import type nodeFetch from 'node-fetch';
 import type { Config } from '../config/config.js';
 import { outcomeUnknown } from '../errors/errors.js';
-import { type Agents, beforeRequests, hideChunks } from '../network/agents.js';
+import type { Agents } from '../network/agents.js';
 import { type Answered, exchange, NoAnswer } from '../network/exchange.js';
 import { pause } from '../process/pause.js';
 import type { Trail } from '../process/Trail.js';
@@ -49,7 +47,7 @@ export type TryOutcome = 'ok' | 'client-error' | NoAnswer['kind'];
 
 export interface ResilientFetchOptions
   extends Pick<Config, 'UPSTREAM_TIMEOUT_MS' | 'UPSTREAM_DEADLINE_MS' | 'BREAKER_RESET_MS'> {
-  /** Makes the connections: `agentFor` keeps them, an agent from `newAgent` is destroyed after one request. */
+  /** Makes the connections. */
   readonly agents: Agents;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof nodeFetch | undefined;
@@ -108,35 +106,24 @@ export class ResilientFetch {
     const target = new URL(url);
     const method = body === undefined ? 'GET' : 'POST';
     let mayHaveArrived = false; // set only for a POST: a GET does no harm when repeated
-    const ownAgent =
-      method === 'POST' ? agentForOne(agents.newAgent(target), () => (mayHaveArrived = true)) : undefined;
-    const agent = ownAgent ?? agents.agentFor(target);
-    let outcome: TryOutcome = 'ok';
-    let status: number | undefined;
-    let reason: string | undefined;
-    try {
-      const answer = await exchange(url, limitMs, decode, { method, headers, body: body ?? null, agent }, fetch);
-      status = answer.status;
-      if (status >= 500 || nothingDone.has(status)) {
-        throw new NoAnswer('server-error', `HTTP ${status}`, status, answer.retryAfterSeconds);
-      }
-      record.outcome = status === 403 && failsBy403.has(endpoint) ? 'failed' : 'answered';
-      if (status >= 400) outcome = 'client-error';
-      return answer;
-    } catch (failure) {
-      if (!(failure instanceof NoAnswer)) throw failure; // a bug of ours
-      outcome = failure.kind;
-      status = failure.status;
-      reason = failure.reason;
-      // For the breaker, an answer that breaks the contract still shows that the service is alive.
-      record.outcome = outcome === 'invalid' ? 'answered' : 'failed';
-      throw mayHaveArrived && !isSurelyUndone(failure) ? outcomeUnknown(failure) : failure;
-    } finally {
-      ownAgent?.destroy();
-      const ms = performance.now() - startedAt;
-      trail?.note({ endpoint, method, server: target.origin, outcome, startedAt, ms, status, reason });
-      onTry?.(endpoint, outcome, ms / 1000);
-    }
+    // A POST must not be sent twice: the service may close a kept connection just as the request is sent.
+    const agent = method === 'POST' ? agents.newAgent(target, () => (mayHaveArrived = true)) : undefined;
+    const init = { method, headers, body: body ?? null, agent };
+    const answer = await exchange(agents, url, limitMs, decode, init, fetch)
+      .catch(asAnswer)
+      .finally(() => agent?.destroy());
+    const failure = answer instanceof NoAnswer ? answer : undefined;
+    const { status } = answer;
+    const outcome = failure?.kind ?? (Number(status) < 400 ? 'ok' : 'client-error');
+    // For the breaker, an answer that breaks the contract still shows that the service is alive.
+    const isFailed = failure ? outcome !== 'invalid' : status === 403 && failsBy403.has(endpoint);
+    record.outcome = isFailed ? 'failed' : 'answered';
+    const ms = performance.now() - startedAt;
+    const { origin: server } = target;
+    trail?.note({ endpoint, method, server, outcome, startedAt, ms, status, reason: failure?.reason });
+    onTry?.(endpoint, outcome, ms / 1000);
+    if (!(answer instanceof NoAnswer)) return answer;
+    throw mayHaveArrived && !answer.isUndone ? outcomeUnknown(answer) : answer;
   }
 
   /** Milliseconds until the next try; Infinity for a failure that is not worth a retry. */
@@ -150,34 +137,11 @@ export class ResilientFetch {
   }
 }
 
-/**
- * Makes `agent` call `onOpen` when the connection of its one request is open and, for `https:`, the certificate accepted.
- * Until then the request cannot have arrived, whatever the error says. The request must not be sent twice, so it gets a
- * connection of its own: the service may close a reused one just as the request is sent.
- */
-function agentForOne(agent: Agent, onOpen: () => void): Agent {
-  beforeRequests(agent, (request) => {
-    request.once('socket', (socket: Socket) => {
-      const isSecure = 'encrypted' in socket;
-      if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', onOpen);
-      else if (!socket.destroyed) onOpen(); // it is destroyed if it failed at once, as without a route or a free port
-    });
-    request.once('response', hideChunks);
-  });
-  return agent;
-}
-
-/**
- * Statuses of requests that were not acted on, which can be sent again. 407 comes from a proxy; 408 is how some balancers end
- * idle connections.
- */
-const nothingDone: ReadonlySet<number | undefined> = new Set([407, 408, 425, 503]);
-
 /** A 403 to the client credentials counts as a failure of the endpoint: nobody can tell whom it concerns. */
 const failsBy403: ReadonlySet<Endpoint> = new Set(clientEndpoints);
 
-/** Only these failures guarantee that the service did not act on a request that was sent. */
-function isSurelyUndone({ status, reason }: NoAnswer): boolean {
-  // The service refused our client certificate. In TLS 1.3 the alert comes after the request was sent, still unread.
-  return nothingDone.has(status) || /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/.test(reason);
+/** A try without a usable answer has one, too: what failed. Any other error is a bug of ours. */
+function asAnswer(error: unknown): NoAnswer {
+  if (error instanceof NoAnswer) return error;
+  throw error;
 }
