@@ -2,10 +2,11 @@ import dns from 'node:dns';
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
-import { inUrl, isLoopback } from '../process/hosts.js';
+import { isLoopback } from '../process/hosts.js';
 import { codeOf } from '../process/systemErrors.js';
 import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
@@ -28,14 +29,14 @@ type ProxySettings = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PRO
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
 export class Agents {
   readonly #shared = new Map<string, HttpAgent>();
-  readonly #proxies: Readonly<Record<string, ProxyAddress | undefined>>;
+  readonly #proxies: Readonly<Record<string, Secret | undefined>>;
   /** The hosts that are reached without a proxy. */
   readonly #direct: readonly string[];
   #pem: Pem = {};
 
   /** With `reporting`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
   constructor({ HTTPS_PROXY, HTTP_PROXY, NO_PROXY = [] }: ProxySettings, files?: PemFiles, reporting?: Reporting) {
-    this.#proxies = { 'https:': proxyOf(HTTPS_PROXY), 'http:': proxyOf(HTTP_PROXY) };
+    this.#proxies = { 'https:': HTTPS_PROXY, 'http:': HTTP_PROXY };
     this.#direct = NO_PROXY.map(plainHost);
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
@@ -82,13 +83,13 @@ export class Agents {
     return agent;
   }
 
-  #agentFor({ protocol }: URL, proxy?: ProxyAddress): HttpAgent {
+  #agentFor({ protocol }: URL, proxy?: Secret): HttpAgent {
     if (protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
     return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
   }
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
-  #proxyFor({ protocol, hostname }: URL): ProxyAddress | undefined {
+  #proxyFor({ protocol, hostname }: URL): Secret | undefined {
     const host = plainHost(hostname);
     if (isLoopback(host)) return undefined;
     const isDirect = this.#direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
@@ -96,16 +97,13 @@ export class Agents {
   }
 }
 
-/** Has `agent` call `prepare` with each request before it gets a connection, to which `options` lead. */
-function beforeRequests(
-  agent: HttpAgent,
-  prepare: (request: ClientRequest, options: { host: string; port: number }) => void,
-): void {
+/** Has `agent` call `prepare` with each request before it gets a connection. */
+function beforeRequests(agent: HttpAgent, prepare: (request: ClientRequest) => void): void {
   // Node's HTTP client calls this method of an agent; it is missing in the types.
-  const connecting = agent as unknown as { addRequest: typeof prepare };
+  const connecting = agent as unknown as { addRequest: (request: ClientRequest, options: object) => void };
   const addRequest = connecting.addRequest.bind(agent);
   connecting.addRequest = (request, options) => {
-    prepare(request, options);
+    prepare(request);
     addRequest(request, options);
   };
 }
@@ -144,28 +142,13 @@ const keepAlive = { keepAlive: true, lookup, timeout: 30_000 };
 /** How long a proxy may take to open a tunnel, in milliseconds: less than a call, so that the log blames the proxy. */
 const tunnelMs = 3000;
 
-/** A proxy. Its URL has no user and password, so that no library can print them. */
-interface ProxyAddress {
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-function proxyOf(secret: Secret | undefined): ProxyAddress | undefined {
-  if (secret === undefined) return undefined;
-  const url = new URL(secret.reveal());
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-  Object.assign(url, { username: '', password: '' });
-  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
-  return { url, headers: credentials === ':' ? {} : { 'Proxy-Authorization': authorization } };
-}
-
 /** Calls through a tunnel of the proxy. A failure before it is open gets a code of its own, such as `PROXY_HTTP_407`. */
 class TunnelAgent extends HttpsProxyAgent<string> {
   constructor(
-    { url, headers }: ProxyAddress,
+    proxy: Secret,
     private readonly pem: Pem,
   ) {
-    super(url.href, { ...keepAlive, headers: () => ({ ...headers }) });
+    super(proxy.reveal(), keepAlive);
     this.options.timeout = keepAlive.timeout; // the library drops the options of the agent
   }
 
@@ -198,18 +181,10 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 }
 
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
-function forwardingAgent({ url, headers }: ProxyAddress): HttpAgent {
-  const isTls = url.protocol === 'https:';
-  const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
-  Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
-  const host = plainHost(url.hostname);
-  const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
-  beforeRequests(agent, (request, options) => {
-    request.path = `http://${inUrl(options.host)}:${options.port}${request.path}`;
-    for (const [name, value] of Object.entries(headers)) request.setHeader(name, value);
-    Object.assign(options, to);
-  });
-  return agent;
+function forwardingAgent(proxy: Secret): HttpAgent {
+  const url = new URL(proxy.reveal());
+  const servername = isIP(plainHost(url.hostname)) ? '' : url.hostname; // the library names the host of a proxy with TLS to nobody
+  return new HttpProxyAgent(url, { ...keepAlive, servername });
 }
 
 /** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8:0::7]` becomes `2001:db8::7`. */
