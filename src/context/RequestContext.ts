@@ -4,7 +4,7 @@ import type { Profile, Scope, TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
 import type { Config } from '../config/config.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
-import { checkIdempotencyKey, identifiers } from '../datasources/identifiers.js';
+import { identifiers } from '../datasources/identifiers.js';
 import { faultOfMetadata } from '../datasources/metadata.js';
 import type { Datasources } from '../datasources/startDatasources.js';
 import type { ReadCall } from '../datasources/TaxpayerService.js';
@@ -138,7 +138,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const { links, config } = this.services;
     const most = config.MAX_BODY_BYTES;
     this.require('client-links:create');
-    if (key !== undefined) checkIdempotencyKey(key);
+    if (key !== undefined) identifiers.idempotencyKey(key);
     // Only a document that repeats a long variable has more: the text must not be walked, written and sent hundreds of times.
     if (bytesLeftAfter(request, most) < 0) {
       throw badInput('input', `must have at most ${most} characters (MAX_BODY_BYTES)`);

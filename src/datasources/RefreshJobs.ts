@@ -60,11 +60,8 @@ export class RefreshJobs {
         known: (id) => this.cache.inMemory(id),
         newsOf: ({ value }) => value.job.status,
         isFinal: ({ value }) => isFinalJob(value.job),
-        intervalMs({ value: { unchangedForMs }, version }) {
-          // Derived from the observation, so that the jitter is the same in every process.
-          const jitter = 0.9 + 0.2 * fractionOf(version);
-          return Math.min(JOB_POLL_MAX_MS, Math.max(JOB_POLL_MIN_MS, unchangedForMs / 2)) * jitter;
-        },
+        intervalMs: ({ value: { unchangedForMs } }) =>
+          Math.min(JOB_POLL_MAX_MS, Math.max(JOB_POLL_MIN_MS, unchangedForMs / 2)) * (0.9 + Math.random() / 5),
         retryMs: { first: JOB_POLL_MIN_MS, longest: JOB_POLL_MAX_MS },
       },
       options.watching,
@@ -110,6 +107,3 @@ export class RefreshJobs {
 /** Names a job in cache and watches. Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 export const jobKey = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 const idsOf = (id: string) => id.split('/') as [TaxpayerId, JobId];
-
-/** A fraction from 0 to 1 that differs from version to version. */
-const fractionOf = (version: string): number => Number.parseInt(version.slice(0, 8), 16) / 2 ** 32;

@@ -32,8 +32,6 @@ type Call<T> = Omit<ServiceRequest<T>, 'url' | 'headers'> & { readonly path: rea
 
 /** A read by `TokenBroker` or `RefreshJobs`, for a caller or for watchers. */
 export interface ReadCall extends CallOptions {
-  /** The call keeps watchers of a record up to date, and counts against their share of the token budget. Nobody waits for it. */
-  readonly isWatch?: boolean;
   /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }

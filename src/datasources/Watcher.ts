@@ -14,15 +14,15 @@ export interface Timed {
 interface Watched<View extends Timed> {
   /** The label of metrics. */
   readonly kind: 'job' | 'token';
-  /** Reads a view that is newer than one that was read at `knownAt` into memory. */
-  read(id: string, knownAt: number | undefined, call: ReadCall): unknown;
+  /** Reads a view that is newer than one that was read at `knownAt`. */
+  read(id: string, knownAt: number | undefined, call: ReadCall): View | Promise<View>;
   taxpayerIn(id: string): string;
   /** The view in memory; `isFailing`: as it is shown while the service does not answer. */
   known(id: string, isFailing: boolean): View | undefined;
   /** What a view tells its readers. Of consecutive views with the same news, they get only the first. */
   newsOf(view: View): string;
   isFinal(view: View): boolean;
-  /** Time from when the view was read to the next poll, so that processes with the same view poll at the same moment. */
+  /** Time from when the view was read to the next poll. */
   intervalMs(view: View): number;
   /** The pause after a failed poll: as long as polls have been failing, at least `first` and at most `longest`. */
   readonly retryMs: { readonly first: number; readonly longest: number };
@@ -50,9 +50,9 @@ export interface WatchOptions extends ReadCall {
 const permanent: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED'];
 
 /**
- * Serves any number of readers with one poll loop per id, which lives as long as it has readers. The interval between two
- * polls is computed from the view in the shared cache, so all processes of a fleet poll at the same moment, and the lease
- * lets only one of them call the service.
+ * Serves any number of readers with one poll loop per id, which lives as long as it has readers. The time of the next poll is
+ * computed from the view in the shared cache: the process that comes to it first calls the service, and the others, soon after,
+ * find its view in the cache.
  */
 export class Watcher<View extends Timed> implements MemoryKeeper {
   readonly #loops = new Map<string, PollLoop<View>>();
@@ -194,11 +194,9 @@ class PollLoop<View extends Timed> {
       this.#readers.add(reader);
       this.#polling.add(holder);
       try {
-        await this.watched.read(this.id, this.#latestAt, reader.call);
-        if (isOver()) return;
-        const view = this.watched.known(this.id, false);
-        if (view !== undefined) return this.#publish(view);
-        break; // it was forgotten meanwhile
+        const view = await this.watched.read(this.id, this.#latestAt, reader.call);
+        if (!isOver()) this.#publish(view);
+        return;
       } catch (error) {
         if (isOver()) return;
         // A refusal that names another holder, as that of the watchers' share does, concerns every caller.

@@ -18,31 +18,23 @@ const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 /** Longest id or key, in characters. */
 const maxLength = 256;
 
-/** Checks ids from callers. @throws GatewayError BAD_USER_INPUT naming `path` */
+/** Checks ids and keys from callers. @throws GatewayError BAD_USER_INPUT naming `path` */
 export const identifiers = {
-  taxpayerId: (text: string, path = 'taxpayerId') => segment(text, path) as TaxpayerId,
-  jobId: (text: string) => segment(text, 'jobId') as JobId,
+  taxpayerId: (text: string, path = 'taxpayerId') => checked(text, path, segmentProblemOf) as TaxpayerId,
+  jobId: (text: string) => checked(text, 'jobId', segmentProblemOf) as JobId,
+  /** A key is never sent on, so only its size matters. */
+  idempotencyKey: (text: string) => checked(text, 'input.idempotencyKey'),
 };
 
-/** A key is never sent on, so only its size matters. @throws GatewayError BAD_USER_INPUT */
-export function checkIdempotencyKey(text: string): void {
-  const problem = sizeProblemOf(text);
-  if (problem !== undefined) throw badInput('input.idempotencyKey', problem);
-}
-
-/** An id that can be one segment of a URL path. */
-function segment(text: string, path: string): string {
-  const problem = sizeProblemOf(text) ?? problemOf(text);
+function checked(text: string, path: string, problemOf = (_: string): string | undefined => undefined): string {
+  const tooLong = text.length > maxLength ? `must have at most ${maxLength} characters` : undefined;
+  const problem = text === '' ? 'must not be empty' : (tooLong ?? problemOf(text));
   if (problem !== undefined) throw badInput(path, problem);
   return text;
 }
 
-function sizeProblemOf(text: string): string | undefined {
-  if (text === '') return 'must not be empty';
-  return text.length > maxLength ? `must have at most ${maxLength} characters` : undefined;
-}
-
-function problemOf(text: string): string | undefined {
+/** Why a text cannot be one segment of a URL path. */
+function segmentProblemOf(text: string): string | undefined {
   if (text === '.' || text === '..') return 'must not be a dot segment';
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';

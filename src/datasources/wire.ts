@@ -40,13 +40,8 @@ const isoTime = z
       .replace(' ', 'T')
       .replace(/([+-]\d\d)(\d\d)$/, '$1:$2'),
   )
-  .pipe(
-    z.union([
-      z.iso.datetime({ offset: true }),
-      z.iso.datetime({ local: true }).transform((text) => `${text}Z`),
-      z.iso.date(),
-    ]),
-  )
+  .pipe(z.union([z.iso.datetime({ offset: true, local: true }), z.iso.date()]))
+  .transform((text) => text.replace(/T[\d:.]+$/, '$&Z'))
   .refine((text) => /^\d/.test(new Date(text).toJSON())); // in UTC, the year may lie beyond 0 to 9999, and then has a sign
 
 const clientLink = z.object({

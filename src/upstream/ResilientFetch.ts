@@ -29,6 +29,8 @@ export interface CallOptions {
   readonly endsAt?: number | undefined;
   /** Runs before each try, also a repeated one; what it throws ends the call. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
+  /** The call keeps watchers of a record up to date, and counts against their share of the token budget. Nobody waits for it. */
+  readonly isWatch?: boolean;
 }
 
 export interface ServiceRequest<T> extends CallOptions {

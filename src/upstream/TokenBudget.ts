@@ -4,6 +4,7 @@ import { GatewayError } from '../errors/errors.js';
 import { BoundedCache } from '../process/memory.js';
 import { hourMs } from '../stores/Store.js';
 import { goOnAlone } from '../stores/StoreError.js';
+import type { CallOptions } from './ResilientFetch.js';
 
 /** `budgetWatchShare`: the share that all watchers together may use, from 0 to 1. Each share is at least one call. */
 export interface TokenBudgetOptions
@@ -15,12 +16,6 @@ export interface TokenBudgetOptions
 }
 
 export type BudgetEvent = 'budget-exhausted' | 'watch-share-exhausted' | 'caller-share-exhausted';
-
-/** Whom a call is made for: a caller, and perhaps a watch, where nobody waits for the answer. */
-interface Spender {
-  readonly holder?: string | undefined;
-  readonly isWatch?: boolean;
-}
 
 /** The most calls in an hour: of all watchers together, of one caller, or of the fleet. */
 interface Limit {
@@ -51,13 +46,13 @@ export class TokenBudget {
   constructor(private readonly options: TokenBudgetOptions) {}
 
   /**
-   * Counts one call: first against the caps of the spender, then against the budget of the fleet.
+   * Counts one call: first against the caps of its caller and of watchers, then against the budget of the fleet.
    * @throws GatewayError RATE_LIMITED at the cap of the caller; TOKEN_BUDGET_EXHAUSTED at that of the watchers or the fleet
    */
-  async spend(spender: Spender): Promise<void> {
+  async spend(call: CallOptions): Promise<void> {
     const { store, onBudget, TOKEN_BUDGET_PER_HOUR } = this.options;
     if (TOKEN_BUDGET_PER_HOUR === 0) return;
-    const limits = this.#limitsOf(spender);
+    const limits = this.#limitsOf(call);
     // Checked before counting: nothing is counted at one limit when another is known to be reached.
     for (const limit of limits) {
       const leftMs = this.#reached.getRemainingTTL(limit.key);
@@ -73,7 +68,7 @@ export class TokenBudget {
     }
   }
 
-  #limitsOf({ holder, isWatch }: Spender): readonly Limit[] {
+  #limitsOf({ holder, isWatch }: CallOptions): readonly Limit[] {
     const { store, TOKEN_BUDGET_PER_HOUR, TOKEN_BUDGET_CALLER_SHARE, budgetWatchShare } = this.options;
     const limits: Limit[] = [];
     const add = (of: Limit['of'], limited: string, share: number) => {
