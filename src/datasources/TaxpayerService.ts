@@ -1,15 +1,16 @@
 import type { LeasedCacheOptions } from '../cache/Entry.js';
+import type { SealedStore } from '../cache/SealedStore.js';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import { NoAnswer } from '../network/exchange.js';
-import type { Pauses } from '../upstream/Pauses.js';
-import type {
-  CallOptions,
-  ClientEndpoint,
-  Endpoint,
-  ResilientFetch,
-  ServiceRequest,
+import {
+  type CallOptions,
+  type ClientEndpoint,
+  clientEndpoints,
+  type Endpoint,
+  type ResilientFetch,
+  type ServiceRequest,
 } from '../upstream/ResilientFetch.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { WatcherOptions } from './Watcher.js';
@@ -19,10 +20,21 @@ import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js'
 interface TaxpayerServiceOptions {
   readonly config: Pick<Config, 'upstream' | 'UPSTREAM_API_VERSION'>;
   readonly http: ResilientFetch;
-  readonly pauses: Pauses;
+  /** Holds the pauses of the fleet. */
+  readonly store: SealedStore;
+  readonly onPause: (endpoint: Endpoint, reason: PauseReason) => void;
   /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
   readonly onOutcome: (endpoint: Endpoint, failure?: NoAnswer) => void;
 }
+
+type PauseReason = 'rate-limited' | 'credentials-rejected';
+
+/** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
+const credentialsPauseMs = 30_000;
+/** Pause after a 429 without a believable `Retry-After`. */
+const defaultPauseSeconds = 5;
+/** Shortest pause after a 429, even with `Retry-After: 0`: the service did ask for fewer calls. */
+const shortestPauseSeconds = 1;
 
 /** One call of an endpoint, with the client credentials or a taxpayer's token. */
 type Call<T> = Omit<ServiceRequest<T>, 'url' | 'headers'> & { readonly path: readonly string[] } & (
@@ -84,11 +96,11 @@ export class TaxpayerService {
    * itself.
    */
   async #call<T>(call: Call<T>): Promise<T> {
-    const { config, pauses, http, onOutcome } = this.options;
+    const { config, http, store, onOutcome } = this.options;
     const { endpoint, path, body, token } = call;
     const { baseUrl, clientId, clientSecret } = config.upstream;
     const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
-    // A refusal counts against the secret that was sent, which may have been rotated since.
+    // A pause is for the secret that was sent, which may have been rotated since: that of an old one does not hold up a new one.
     const fingerprint = clientSecret.fingerprint();
     const calling = http.call({
       ...call,
@@ -103,7 +115,8 @@ export class TaxpayerService {
           : { 'Content-Type': 'application/json' }),
       },
       beforeTry: async () => {
-        await pauses.check(endpoint, fingerprint);
+        const coolDown = await store.coolDown(pauseOf(endpoint, fingerprint));
+        if (coolDown !== undefined) throw pausedError(coolDown.value as PauseReason, coolDown.leftMs);
         await call.beforeTry?.();
       },
     });
@@ -116,8 +129,14 @@ export class TaxpayerService {
       onOutcome(endpoint);
       return value;
     }
-    if (status === 429) throw await pauses.beginAfter429(endpoint, fingerprint, retryAfterSeconds);
-    if (status === 401) throw token ? new AccessTokenRefused() : await pauses.beginAfter401(fingerprint);
+    if (status === 429) {
+      const seconds = Math.max(shortestPauseSeconds, retryAfterSeconds ?? defaultPauseSeconds);
+      throw await this.#pause([endpoint], fingerprint, 'rate-limited', 1000 * seconds);
+    }
+    if (status === 401 && token) throw new AccessTokenRefused();
+    if (status === 401) {
+      throw await this.#pause(clientEndpoints, fingerprint, 'credentials-rejected', credentialsPauseMs);
+    }
     const reason = `HTTP ${status}`;
     if (status === 403 && token) {
       throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer', { reason });
@@ -128,6 +147,25 @@ export class TaxpayerService {
     }
     throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason });
   }
+
+  /** Keeps the whole fleet from calling the endpoints with this secret for a time. Returns the error for the caller. */
+  async #pause(paused: readonly Endpoint[], fingerprint: string, reason: PauseReason, forMs: number) {
+    const { store, onPause } = this.options;
+    // A longer pause that was asked for earlier stays in force.
+    await Promise.all(paused.map((each) => store.beginCoolDown(pauseOf(each, fingerprint), reason, forMs)));
+    for (const each of paused) onPause(each, reason);
+    return pausedError(reason, forMs);
+  }
+}
+
+/** The name of a pause in the store. */
+const pauseOf = (endpoint: Endpoint, fingerprint: string) => ['pause', endpoint, fingerprint];
+
+function pausedError(reason: PauseReason, leftMs: number): GatewayError {
+  if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');
+  const retryAfterSeconds = Math.ceil(leftMs / 1000);
+  const message = 'The service asked for fewer calls';
+  return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
 }
 
 /**

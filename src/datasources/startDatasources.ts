@@ -9,7 +9,6 @@ import { episodes } from '../observability/episodes.js';
 import type { LineLimit } from '../observability/LineLimit.js';
 import type { Surroundings } from '../services.js';
 import type { Store } from '../stores/Store.js';
-import { Pauses } from '../upstream/Pauses.js';
 import { byEndpoint, ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
 import { ClientLinks } from './ClientLinks.js';
 import { RefreshJobs } from './RefreshJobs.js';
@@ -119,14 +118,14 @@ function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, stor
       quietMs,
     }),
   );
-  const pauses = new Pauses(store, (endpoint, reason) => {
-    metrics.callsPaused.add(`${endpoint} ${reason}`);
-    report[endpoint](reason, pauseCauses[reason]);
-  });
   return new TaxpayerService({
     config,
     http,
-    pauses,
+    store,
+    onPause: (endpoint, reason) => {
+      metrics.callsPaused.add(`${endpoint} ${reason}`);
+      report[endpoint](reason, pauseCauses[reason]);
+    },
     onOutcome: (endpoint, failure) => report[endpoint](failure?.kind, failure?.reason),
   });
 }
