@@ -29,14 +29,14 @@ type ProxySettings = Partial<Pick<Config, 'HTTPS_PROXY' | 'HTTP_PROXY' | 'NO_PRO
 /** How calls reach remote parties: through which proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), and with which certificates. */
 export class Agents {
   readonly #shared = new Map<string, HttpAgent>();
-  readonly #proxies: Readonly<Record<string, Secret | undefined>>;
+  readonly #proxies: Readonly<Record<string, ProxyAddress | undefined>>;
   /** The hosts that are reached without a proxy. */
   readonly #direct: readonly string[];
   #pem: Pem = {};
 
   /** With `reporting`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
   constructor({ HTTPS_PROXY, HTTP_PROXY, NO_PROXY = [] }: ProxySettings, files?: PemFiles, reporting?: Reporting) {
-    this.#proxies = { 'https:': HTTPS_PROXY, 'http:': HTTP_PROXY };
+    this.#proxies = { 'https:': proxyOf(HTTPS_PROXY), 'http:': proxyOf(HTTP_PROXY) };
     this.#direct = NO_PROXY.map(plainHost);
     if (files === undefined) return;
     this.#pem = readPemFiles(files);
@@ -83,13 +83,13 @@ export class Agents {
     return agent;
   }
 
-  #agentFor({ protocol }: URL, proxy?: Secret): HttpAgent {
+  #agentFor({ protocol }: URL, proxy?: ProxyAddress): HttpAgent {
     if (protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
     return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
   }
 
   /** Loopback addresses are always reached directly. A name in NO_PROXY covers its subdomains; `*` covers every host. */
-  #proxyFor({ protocol, hostname }: URL): Secret | undefined {
+  #proxyFor({ protocol, hostname }: URL): ProxyAddress | undefined {
     const host = plainHost(hostname);
     if (isLoopback(host)) return undefined;
     const isDirect = this.#direct.some((name) => name === '*' || host === name || host.endsWith(`.${name}`));
@@ -142,13 +142,28 @@ const keepAlive = { keepAlive: true, lookup, timeout: 30_000 };
 /** How long a proxy may take to open a tunnel, in milliseconds: less than a call, so that the log blames the proxy. */
 const tunnelMs = 3000;
 
+/** A proxy. Its URL has no user and password, so that no library can print them. */
+interface ProxyAddress {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function proxyOf(secret: Secret | undefined): ProxyAddress | undefined {
+  if (secret === undefined) return undefined;
+  const url = new URL(secret.reveal());
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  Object.assign(url, { username: '', password: '' });
+  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+  return { url, headers: credentials === ':' ? {} : { 'Proxy-Authorization': authorization } };
+}
+
 /** Calls through a tunnel of the proxy. A failure before it is open gets a code of its own, such as `PROXY_HTTP_407`. */
 class TunnelAgent extends HttpsProxyAgent<string> {
   constructor(
-    proxy: Secret,
+    { url, headers }: ProxyAddress,
     private readonly pem: Pem,
   ) {
-    super(proxy.reveal(), keepAlive);
+    super(url.href, { ...keepAlive, headers: () => ({ ...headers }) });
     this.options.timeout = keepAlive.timeout; // the library drops the options of the agent
   }
 
@@ -181,10 +196,9 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 }
 
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
-function forwardingAgent(proxy: Secret): HttpAgent {
-  const url = new URL(proxy.reveal());
+function forwardingAgent({ url, headers }: ProxyAddress): HttpAgent {
   const servername = isIP(plainHost(url.hostname)) ? '' : url.hostname; // the library names the host of a proxy with TLS to nobody
-  return new HttpProxyAgent(url, { ...keepAlive, servername });
+  return new HttpProxyAgent(url, { ...keepAlive, headers, servername });
 }
 
 /** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8:0::7]` becomes `2001:db8::7`. */
