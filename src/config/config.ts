@@ -39,9 +39,9 @@ export function loadConfig(environment: Environment = process.env): Config {
   return assemble(facts, env, mistakes);
 }
 
-/** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
+/** The value of a setting; if it is wrong, that of an unset one. */
 function parse(env: Environment, name: SettingName, problems: Map<SettingName, string>): unknown {
-  const { schema, fallback, optional, secret, example }: Setting = settings[name];
+  const { schema, secret, example }: Setting = settings[name];
   try {
     const text = readText(env, name);
     // Everybody knows the secrets of the documentation. Its URLs hold nothing confidential, and may be somebody's own.
@@ -49,15 +49,15 @@ function parse(env: Environment, name: SettingName, problems: Map<SettingName, s
     if (isExample && env['NODE_ENV'] === 'production') {
       throw new Error(`${name} is the example of the documentation: expected one of your own with NODE_ENV=production`);
     }
-    if (text !== undefined) return parsedValue(name, text);
+    return parsedValue(name, text);
   } catch (error) {
     problems.set(name, (error as Error).message);
+    return schema.parse(undefined);
   }
-  return optional ? undefined : schema.parse(fallback);
 }
 
 /** @throws Error whose message says what the setting must be */
-function parsedValue(name: SettingName, text: string): unknown {
+function parsedValue(name: SettingName, text: string | undefined): unknown {
   const result = (settings[name] as Setting).schema.safeParse(text);
   if (!result.success) throw new Error(`${name} ${result.error.issues[0]?.message}`);
   return result.data;

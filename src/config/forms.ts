@@ -7,7 +7,7 @@ import { codeOf } from '../process/systemErrors.js';
 
 // What the text of a variable may be; the message of a failed check is shown to the operator.
 
-export type Text = z.ZodType<string, string>;
+export type Form<T> = z.ZodType<T, string>;
 
 const plain = 'must be UTF-8 without line breaks, tabs or other control characters';
 /** U+FFFD is what Node.js puts in place of each byte that is not UTF-8. */
@@ -37,7 +37,7 @@ export const file = text.superRefine((path, context) => {
 });
 
 /** Items separated by commas or line breaks. Only the items are checked. */
-export function list<T>(item: z.ZodType<T, string>) {
+export function list<T>(item: Form<T>) {
   return z
     .string()
     .transform((items) =>

@@ -4,6 +4,7 @@ import {
   base64Key,
   baseUrl,
   decisionToken,
+  type Form,
   file,
   flag,
   integer,
@@ -17,7 +18,6 @@ import {
   scopesMap,
   share,
   storeUrl,
-  type Text,
   text,
   webUrl,
 } from './forms.js';
@@ -25,10 +25,10 @@ import { Secret } from './Secret.js';
 
 /** One environment variable. */
 export interface Setting<T = unknown> {
-  readonly schema: z.ZodType<T>;
-  /** The default, as the text of a value; for `optional` settings, words that describe it. */
+  /** Of an unset variable, it gives the default, or undefined. */
+  readonly schema: z.ZodType<T, string | undefined>;
+  /** The default, as the text of a value or in words. */
   readonly fallback: string;
-  readonly optional: boolean;
   /** A value, as text; empty where the default is one. */
   readonly example: string;
   /** For the documentation. */
@@ -37,23 +37,23 @@ export interface Setting<T = unknown> {
   readonly secret: boolean;
 }
 
-function setting<T>(schema: z.ZodType<T>, fallback: string, meaning: string): Setting<T> {
-  return { schema, fallback, optional: false, example: '', meaning, secret: false };
+function setting<T>(form: Form<T>, fallback: string, meaning: string): Setting<T> {
+  return { schema: form.prefault(fallback), fallback, example: '', meaning, secret: false };
 }
 
 /** A setting that may have no value, or whose default depends on other settings; `words` describe the default. */
-function optional<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
-  return { ...setting<T | undefined>(schema.optional(), words, meaning), example, optional: true };
+function optional<T>(form: Form<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
+  return { schema: form.optional(), fallback: words, example, meaning, secret: false };
 }
 
-function secret<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
-  return { ...optional(schema, words, example, meaning), secret: true };
+function secret<T>(form: Form<T>, words: string, example: string, meaning: string): Setting<T | undefined> {
+  return { ...optional(form, words, example, meaning), secret: true };
 }
 
 /** The default of RATE_LIMIT_PER_MINUTE for callers with a token. */
 export const rateLimitPerMinute = 1200;
 
-const hidden = (form: Text) => form.transform((one) => new Secret(one));
+const hidden = (form: Form<string>) => form.transform((one) => new Secret(one));
 
 /**
  * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
