@@ -25,7 +25,7 @@ const refreshMs = 600_000;
 const deadlineMs = 5_000;
 /** Shortest pause after a read that succeeded, in milliseconds, so that made-up tokens cannot hammer the provider. */
 const lookAgainMs = 10_000;
-/** Pause after a read that failed, in milliseconds: as long as AUTH_UNAVAILABLE asks its caller to wait. */
+/** Pause after a read that failed, in milliseconds, before it is tried again: as long as AUTH_UNAVAILABLE asks its caller to wait. */
 const retryMs = 1_000;
 
 /**
@@ -37,8 +37,8 @@ export class IssuerKeys {
   /** When the provider last confirmed the keys or, before that, this process began to read them. */
   #confirmedAt = Date.now();
   #failure: NoAnswer | undefined;
-  #notBefore = -Infinity;
-  #reading: Promise<void> | undefined;
+  /** The latest read, until the pause after it is over. */
+  #read: Promise<void> | undefined;
   /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
   readonly #maxAgeMs: number;
   readonly #report: Report;
@@ -89,30 +89,31 @@ export class IssuerKeys {
     throw authUnavailable(message, `key set: ${this.#failure?.reason ?? 'too old'}`);
   }
 
-  /** Reads the keys, unless that comes too soon. Joins a read that is under way. */
+  /** Reads the keys, or joins the latest read until the pause after it is over. */
   #look(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+    this.#read ??= this.#readOnce();
+    return this.#read;
   }
 
-  async #read(): Promise<void> {
-    if (performance.now() < this.#notBefore) return;
+  async #readOnce(): Promise<void> {
     const { agents, stopped } = this.surroundings;
+    // The first read looks for no newer key, so the first such look need not wait.
+    let pauseMs = this.#set ? lookAgainMs : 0;
     try {
       const keys = await readIssuerKeys(this.issuer, agents.others);
-      // Not after the first read: that one looked for no newer key, so the first such look need not wait.
-      if (this.#set !== undefined) this.#notBefore = performance.now() + lookAgainMs;
       if (JSON.stringify(keys) !== JSON.stringify(this.#set?.jwks())) this.#set = createLocalJWKSet(keys);
       this.#confirmedAt = Date.now();
       this.#failure = undefined;
     } catch (error) {
       this.#failure = error as NoAnswer;
-      this.#notBefore = performance.now() + retryMs - 1; // the timer may be a moment early
-      void pause(retryMs, stopped).then(() => this.#look()); // whoever looked: `start` may be in a long pause
+      pauseMs = retryMs;
     }
-    if (!stopped.aborted) this.#report(this.#failure?.kind, this.#failure?.reason);
+    if (stopped.aborted) return;
+    this.#report(this.#failure?.kind, this.#failure?.reason);
+    void pause(pauseMs, stopped).then(() => {
+      this.#read = undefined;
+      if (this.#failure && !stopped.aborted) void this.#look(); // whoever looked: `start` may be in a long pause
+    });
   }
 }
 
