@@ -1,6 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { type Attributes, type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import { ExportResultCode, parseTraceParent } from '@opentelemetry/core';
+import {
+  type Attributes,
+  type Context,
+  defaultTextMapGetter,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
@@ -100,11 +108,12 @@ function httpOf({ method, url, socket }: IncomingMessage): Attributes {
   };
 }
 
-/** The caller's trace (W3C Trace Context, section 3.2); the root when there is none that can be used. */
+const traceContext = new W3CTraceContextPropagator();
+
+/** The caller's trace; the root when there is none that can be used. Not its `tracestate`: a text that the caller chose. */
 function callerContext(request: IncomingMessage | undefined): Context {
-  const header = request?.headers['traceparent'];
-  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
-  return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
+  const { traceparent } = request?.headers ?? {};
+  return traceContext.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 }
 
 /** Reports what became of each batch. */
