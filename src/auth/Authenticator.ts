@@ -53,11 +53,11 @@ export class Authenticator {
 
   constructor(
     private readonly config: Config,
-    issuers: TokenPolicy['issuers'],
+    keySets: TokenPolicy['keySets'],
   ) {
     const mode = config.AUTH_MODE;
     this.#tokenless = mode === 'jwt' ? undefined : anyone;
-    if (mode !== 'disabled') this.#policy = { ...config, issuers, ...(mode === 'developer' && developerPolicy) };
+    if (mode !== 'disabled') this.#policy = { ...config, keySets, ...(mode === 'developer' && developerPolicy) };
   }
 
   /**

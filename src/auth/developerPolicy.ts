@@ -12,7 +12,7 @@ const keys = { current: keySet, usable: async () => keySet };
 /** Verifies tokens of `npm run dev:token`, which let the local developer do no more than they say. For AUTH_MODE=developer. */
 export const developerPolicy = {
   algorithms: [developer.algorithm],
-  issuers: new Map([[developer.issuer, keys]]),
+  keySets: new Map([[developer.issuer, keys]]),
   AUTH_AUDIENCE: [developer.audience],
   AUTH_TOKEN_TYPES: ['jwt'],
   AUTH_SCOPES_CLAIM: ['scope'],

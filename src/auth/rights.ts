@@ -3,20 +3,17 @@ import * as z from 'zod';
 import type { Config } from '../config/config.js';
 import { allScopes, type Caller, type Scope } from './caller.js';
 
-/** Which claims say what a caller may do. */
-export type RightsRules = Pick<Config, 'AUTH_SCOPES_CLAIM' | 'AUTH_SCOPES_MAP' | 'AUTH_TAXPAYERS_CLAIM'>;
-
 const taxpayerIds = z.array(z.string());
 
 /** What the bearer of a verified token may do. A claim of an unexpected shape grants nothing. */
-export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 'scopes' | 'taxpayers'> {
-  const claim = rules.AUTH_SCOPES_CLAIM.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
+export function rightsIn(payload: JWTPayload, config: Config): Pick<Caller, 'scopes' | 'taxpayers'> {
+  const claim = config.AUTH_SCOPES_CLAIM.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
   // Scopes separated by spaces (RFC 8693 section 4.2), or a list.
   const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : [claim].flat();
   const scopesOf = (value: unknown) =>
-    rules.AUTH_SCOPES_MAP.get(value as string) ?? allScopes.filter((scope) => scope === value);
+    config.AUTH_SCOPES_MAP.get(value as string) ?? allScopes.filter((scope) => scope === value);
   const scopes = new Set<Scope>(granted.flatMap(scopesOf));
-  const listed = taxpayerIds.safeParse([claimAt(payload, rules.AUTH_TAXPAYERS_CLAIM)].flat()).data;
+  const listed = taxpayerIds.safeParse([claimAt(payload, config.AUTH_TAXPAYERS_CLAIM)].flat()).data;
   return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : new Set(listed) };
 }
 

@@ -7,16 +7,16 @@ import { IssuerKeys } from './IssuerKeys.js';
 export function startAuthentication(surroundings: Surroundings) {
   const { config, metrics } = surroundings;
   const decisionUrl = config.AUTH_DECISION_URL;
-  const issuers = new Map(config.issuers.map((each) => [each.issuer, new IssuerKeys(each, surroundings)]));
-  const keySets = [...issuers.values()];
-  for (const keys of keySets) void keys.start();
-  metrics.showKeySets(() => keySets.map(({ ageMs }) => ageMs));
+  const keySets = new Map(config.issuers.map((each) => [each.issuer, new IssuerKeys(each, surroundings)]));
+  const all = [...keySets.values()];
+  for (const keys of all) void keys.start();
+  metrics.showKeySets(() => all.map(({ ageMs }) => ageMs));
   return {
-    authenticator: new Authenticator(config, issuers),
+    authenticator: new Authenticator(config, keySets),
     decisions: decisionUrl === undefined ? undefined : new DecisionPoint(decisionUrl, surroundings),
     /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
     reasonNotReady: () => {
-      const isUsable = keySets.length === 0 || keySets.some(({ current }) => current);
+      const isUsable = all.length === 0 || all.some(({ current }) => current);
       return isUsable ? undefined : 'there is no usable key of the identity provider';
     },
   };

@@ -4,18 +4,17 @@ import { unauthenticated } from '../errors/errors.js';
 import { isNestedWithin } from '../process/json.js';
 import { type Caller, callerKey } from './caller.js';
 import type { KeySource } from './IssuerKeys.js';
-import { claimAt, type RightsRules, rightsIn } from './rights.js';
+import { claimAt, rightsIn } from './rights.js';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'];
 
-export interface TokenPolicy
-  extends RightsRules,
-    Pick<Config, 'AUTH_AUDIENCE' | 'AUTH_TOKEN_TYPES' | 'AUTH_DECISION_URL' | 'AUTH_DECISION_CLAIMS'> {
+/** The settings, and what verifies tokens. */
+export interface TokenPolicy extends Config {
   /** Default: {@link signatureAlgorithms}. */
   readonly algorithms?: string[];
   /** By issuer, the keys that may sign for it, and for no other. */
-  readonly issuers: ReadonlyMap<string, KeySource>;
+  readonly keySets: ReadonlyMap<string, KeySource>;
 }
 
 export type VerifiedToken = Awaited<ReturnType<typeof verifyToken>>;
@@ -71,14 +70,14 @@ export async function verifyToken(token: string, policy: TokenPolicy) {
 }
 
 /** What a decision point is told of the bearer; undefined where none is configured. */
-function propertiesOf(payload: JWTPayload, { AUTH_DECISION_URL, AUTH_DECISION_CLAIMS = [] }: TokenPolicy) {
+function propertiesOf(payload: JWTPayload, { AUTH_DECISION_URL, AUTH_DECISION_CLAIMS = [] }: Config) {
   if (AUTH_DECISION_URL === undefined) return undefined;
   const chosen = AUTH_DECISION_CLAIMS.map((name) => [name, claimAt(payload, name)]);
   return { ...Object.fromEntries(chosen), issuer: payload.iss };
 }
 
 async function verifySignature(token: string, policy: TokenPolicy) {
-  const { algorithms = signatureAlgorithms, issuers, AUTH_AUDIENCE: audience, AUTH_TOKEN_TYPES: tokenTypes } = policy;
+  const { algorithms = signatureAlgorithms, keySets, AUTH_AUDIENCE: audience, AUTH_TOKEN_TYPES: tokenTypes } = policy;
   // Tokens that can be refused without a key are refused first: they must cost no signature check and no read of the key set.
   const { header, issuer } = decode(token);
   if (!algorithms.includes(String(header.alg))) {
@@ -87,7 +86,7 @@ async function verifySignature(token: string, policy: TokenPolicy) {
   if (!tokenTypes.some((type) => tokenType(type) === tokenType(header.typ))) {
     throw unauthenticated('The access token is not of an accepted type (typ)');
   }
-  const keys = typeof issuer === 'string' && issuers.get(issuer);
+  const keys = typeof issuer === 'string' && keySets.get(issuer);
   if (!keys) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const expected = { algorithms, issuer, audience, clockTolerance: toleranceSeconds };
   let verifiedBy = await keys.usable();
