@@ -70,8 +70,8 @@ async function testPart(part: string, test: () => Promise<string>) {
 }
 
 /**
- * In Redis, writes items that no gateway looks for; all are gone within an hour. A directory may be in use: it is only looked
- * at.
+ * In Redis, writes items that no gateway looks for, enough that a cluster keeps them on several servers; all are gone within an
+ * hour. A directory may be in use: it is only looked at.
  */
 async function testStore(url: string): Promise<string> {
   if (url === 'memory:') return 'memory: each process has its own';
@@ -79,23 +79,21 @@ async function testStore(url: string): Promise<string> {
   if (path) return testDirectory(path);
   return withStore(url, 'write', async (opened) => {
     const startedAt = performance.now();
-    const bytes = Buffer.from('check');
+    const value = Buffer.from('check');
     // All operations of a store, because a user of Redis may be permitted some of them.
-    const place = { record: `check-${crypto.randomUUID()}`, field: 'token' };
-    const stored = { version: 'check', value: bytes, ageMs: 0, begunAt: 0, ttlMs: limitMs };
-    await opened.acquire(place, { owner: 'check', leaseMs: limitMs });
-    await opened.settle(place, 'check', stored);
-    await opened.fields(place.record);
-    await opened.forget(place.record);
-    await opened.note(`${place.record}-list`, bytes);
-    await opened.notesSince(`${place.record}-list`, 0);
-    await opened.increment(`${place.record}-count`, limitMs);
     const isKept = async () => {
-      const key = `check-${crypto.randomUUID()}`;
-      await opened.put(key, bytes, limitMs, 'always');
-      return opened.deleteIf(key, bytes);
+      const name = `check-${crypto.randomUUID()}`;
+      const place = { record: name, field: 'token' };
+      await opened.acquire(place, { owner: 'check', leaseMs: limitMs });
+      await opened.settle(place, 'check', { version: 'check', value, ageMs: 0, begunAt: 0, ttlMs: limitMs });
+      await opened.fields(name);
+      await opened.forget(name);
+      await opened.note(`${name}-list`, value);
+      await opened.notesSince(`${name}-list`, 0);
+      await opened.increment(`${name}-count`, limitMs);
+      await opened.put(`${name}-item`, value, limitMs, 'always');
+      return opened.deleteIf(`${name}-item`, value);
     };
-    // Enough items that a cluster keeps them on several servers.
     const kept = await Promise.all(Array.from({ length: 16 }, isKept));
     if (kept.includes(false)) throw new Error('it loses writes');
     const works = `redis writes, reads and deletes in ${msSince(startedAt)} ms`;
