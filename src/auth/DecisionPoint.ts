@@ -76,22 +76,23 @@ export class DecisionPoint {
     const endpoint = questions.length === 1 ? 'evaluation' : 'evaluations';
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     const startedAt = performance.now();
-    const answers = await this.#call(endpoint, profile, requestId, questions).catch((error: NoAnswer) => error);
-    const ms = performance.now() - startedAt;
-    const failure = answers instanceof Error ? answers : undefined;
-    // In metrics and traces, `answer` stands for any answer that is no clear decision.
-    const kind = failure?.kind ?? 'ok';
-    const outcome = kind === 'invalid' || kind === 'server-error' ? 'answer' : kind;
-    trail.note({ endpoint, method: 'POST', server: this.url, outcome, startedAt, ms });
-    metrics.decisionSeconds.observe({ outcome }, ms / 1000);
-    this.#report(failure && outcome, failure?.reason);
-    if (answers instanceof Error) {
+    let failure: NoAnswer | undefined;
+    try {
+      const answers = await this.#call(endpoint, profile, requestId, questions);
+      return answers.map(({ decision: isAllowed }): Decision => {
+        return { isAllowed, until: startedAt + Math.min(ttlMs, isAllowed ? Infinity : refusedMs) };
+      });
+    } catch (error) {
+      failure = error as NoAnswer;
       const message = 'The decision point cannot say at the moment whether the caller may see this taxpayer';
-      throw authUnavailable(message, `decision point: ${answers.reason}`);
+      throw authUnavailable(message, `decision point: ${failure.reason}`);
+    } finally {
+      const ms = performance.now() - startedAt;
+      const outcome = failure?.kind ?? 'ok';
+      trail.note({ endpoint, method: 'POST', server: this.url, outcome, startedAt, ms });
+      metrics.decisionSeconds.observe({ outcome }, ms / 1000);
+      this.#report(failure?.kind, failure?.reason);
     }
-    return answers.map(({ decision: isAllowed }): Decision => {
-      return { isAllowed, until: startedAt + Math.min(ttlMs, isAllowed ? Infinity : refusedMs) };
-    });
   }
 
   /** @throws NoAnswer */

@@ -96,7 +96,7 @@ it('Each kind of failure is counted as what it is', async () => {
   const met = [...metrics.matchAll(/^gateway_decision_seconds_count\{.*outcome="([^"]+)"/gm)].map(
     ([, outcome]) => outcome,
   );
-  expect(new Set(met)).toEqual(new Set(['answer', 'network', 'ok', 'timeout']));
+  expect(new Set(met)).toEqual(new Set(['invalid', 'network', 'ok', 'server-error', 'timeout']));
 });
 
 /** Of a caller whose token lists these taxpayers. */
