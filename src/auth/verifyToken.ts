@@ -92,7 +92,7 @@ async function verifySignature(token: string, policy: TokenPolicy) {
   let verifiedBy = await keys.usable();
   for (;;) {
     try {
-      const { payload } = await jwtVerify(token, verifiedBy, { ...expected, currentDate: new Date(Date.now()) });
+      const { payload } = await jwtVerify(token, verifiedBy, expected);
       return { header, payload, issuer, keys, verifiedBy };
     } catch (error) {
       if (faultOfToken.test((error as errors.JOSEError).code)) throw unauthenticated(refusalOf(error));

@@ -99,11 +99,11 @@ export class LineLimit {
 
   /** Writes the line at once, whatever came before; `count`: how many equal ones it stands for. */
   write(line: Line, count?: number): void {
-    const { level, message, requestId, common, caller, taxpayer, own } = line;
+    const { level, message, requestId, common, caller, taxpayer, remoteAddress, own } = line;
     const who = {
       caller: caller && this.sealer.digest('caller', caller.key),
       callerKind: caller?.kind,
-      address: this.#addressIn(line),
+      address: this.namesAddresses ? remoteAddress : undefined,
       taxpayer: taxpayer && this.sealer.digest('taxpayer', taxpayer),
     };
     this.#log[level]({ requestId, count, ...own, ...common, ...who }, message);
@@ -119,12 +119,7 @@ export class LineLimit {
     for (const { line, count } of seen) if (count > 0) this.write(line, count);
   }
 
-  #addressIn({ remoteAddress }: Line): string | undefined {
-    return this.namesAddresses ? remoteAddress : undefined;
-  }
-
-  #keyOf(line: Line): string {
-    const { message, common, caller, taxpayer } = line;
-    return JSON.stringify([message, common, caller?.key, taxpayer, this.#addressIn(line)]);
+  #keyOf({ message, common, caller, taxpayer, remoteAddress }: Line): string {
+    return JSON.stringify([message, common, caller?.key, taxpayer, this.namesAddresses && remoteAddress]);
   }
 }
