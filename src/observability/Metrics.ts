@@ -96,7 +96,8 @@ export class Metrics {
     'Open sockets and event streams, by transport.',
     'transport',
   );
-  #budget: { readonly left: number; readonly until: number } | undefined;
+  /** What is left of the budget, as last seen, and until when (monotonic). */
+  #budget = { left: 0, until: 0 };
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -148,7 +149,7 @@ export class Metrics {
     if (perHour === 0) return;
     const left = "Calls left of this hour's token budget, as last seen.";
     this.#metric(Gauge, 'gateway_token_budget_left', left, '', () =>
-      this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour,
+      this.#budget.until > performance.now() ? this.#budget.left : perHour,
     );
   }
 

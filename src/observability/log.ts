@@ -30,12 +30,9 @@ export function createLogger(level: string, destination: LogDestination): Logger
 const frame =
   /(?<=^ {4})at (?:[\w$.<>#[\] ]+ \((?:(?:node:|file:\/\/|\/).+:\d+:\d+|<anonymous>|native|index \d+)\)|(?:async )?(?:node:|file:\/\/|\/).+:\d+:\d+)$/gm;
 
-/** The frames of a stack, looked for only after the message, whose lines may look like frames. */
-function framesOf(error: Error): string[] | undefined {
-  const stack = String(error.stack);
-  const message = String(error.message);
-  const begin = stack.indexOf(message);
-  return stack.slice(begin === -1 ? 0 : begin + message.length).match(frame) ?? undefined;
+/** The frames of a stack, looked for outside the message, whose lines may look like frames. */
+function framesOf({ stack, message }: Error): string[] | undefined {
+  return String(stack).replace(String(message), '').match(frame) ?? undefined;
 }
 
 function errorWithoutMessage(error: unknown): unknown {
