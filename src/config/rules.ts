@@ -27,13 +27,12 @@ type Condition = (s: Facts, isGiven: IsGiven) => boolean;
 type Rule = readonly [setting: SettingName, holds: Condition, words: string];
 
 const isJwt = (s: Facts) => s.AUTH_MODE === 'jwt';
-const isService = (s: Facts) => !s.isSandbox;
 
 /** What must hold between settings. Where it does not, the setting and the words make the line that tells the problem. */
 export const rules: readonly Rule[] = [
-  needed('UPSTREAM_BASE_URL', isService, 'UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET'),
-  needed('UPSTREAM_CLIENT_ID', isService, 'UPSTREAM_BASE_URL'),
-  needed('UPSTREAM_CLIENT_SECRET', isService, 'UPSTREAM_BASE_URL'),
+  neededWith('UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET'),
+  neededWith('UPSTREAM_CLIENT_ID', 'UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_SECRET'),
+  neededWith('UPSTREAM_CLIENT_SECRET', 'UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID'),
   neededWith('UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
   neededWith('UPSTREAM_KEY_FILE', 'UPSTREAM_CERT_FILE'),
   neededWith('TLS_CERT_FILE', 'TLS_KEY_FILE', 'TLS_CLIENT_CA_FILE'),
@@ -85,7 +84,7 @@ const dangers: readonly (readonly [isThere: (s: Facts) => boolean, words: string
     'NODE_ENV is production, but UPSTREAM_BASE_URL is not set: the embedded sandbox answers in place of the service',
   ],
   [
-    (s) => isService(s) && !isLoopback(s.HOST) && s.NODE_ENV !== 'production' && s.INTROSPECTION === undefined,
+    (s) => !s.isSandbox && !isLoopback(s.HOST) && s.NODE_ENV !== 'production' && s.INTROSPECTION === undefined,
     'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant',
   ],
 ];
