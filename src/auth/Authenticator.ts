@@ -37,27 +37,19 @@ export interface Identity {
  * user's token to read the schema.
  */
 export class Authenticator {
-  /** Undefined when tokens are ignored (AUTH_MODE=disabled). */
-  readonly #policy: TokenPolicy | undefined;
-  /** The caller of requests without a token, in a mode that allows them. */
-  readonly #tokenless: Caller | undefined;
+  readonly #policy: TokenPolicy;
   /** By token. Requests that bring a token while it is verified share the verification; a failed one is not kept. */
   readonly #verified = new LRUCache<string, VerifiedToken>({
     max: maxTokens,
     maxSize: maxCharacters,
     sizeCalculation: (_verified, token) => token.length,
-    fetchMethod: (token) => verifyToken(token, this.#policy as TokenPolicy),
+    fetchMethod: (token) => verifyToken(token, this.#policy),
     ignoreFetchAbort: true, // a verification that is evicted still answers those who wait for it
   });
   #waitingBytes = 0;
 
-  constructor(
-    private readonly config: Config,
-    keySets: TokenPolicy['keySets'],
-  ) {
-    const mode = config.AUTH_MODE;
-    this.#tokenless = mode === 'jwt' ? undefined : anyone;
-    if (mode !== 'disabled') this.#policy = { ...config, keySets, ...(mode === 'developer' && developerPolicy) };
+  constructor(config: Config, keySets: TokenPolicy['keySets']) {
+    this.#policy = { ...config, keySets, ...(config.AUTH_MODE === 'developer' && developerPolicy) };
   }
 
   /**
@@ -66,16 +58,17 @@ export class Authenticator {
    * without usable keys of the issuer and when too many wait.
    */
   identify(presented: Readonly<Record<string, unknown>>): Identity | Promise<Identity> {
-    const fromRouter = isRouter(textOf(presented['x-gateway-router-secret']), this.config.FEDERATION_SHARED_SECRET);
+    const fromRouter = isRouter(textOf(presented['x-gateway-router-secret']), this.#policy.FEDERATION_SHARED_SECRET);
     const caller = this.#callerOf(presented, fromRouter);
     return caller instanceof Promise ? caller.then((late) => ({ caller: late, fromRouter })) : { caller, fromRouter };
   }
 
   #callerOf(presented: Readonly<Record<string, unknown>>, fromRouter: boolean | undefined): Caller | Promise<Caller> {
+    const mode = this.#policy.AUTH_MODE;
     const authorization = textOf(presented['authorization']);
-    if (authorization === undefined || this.#policy === undefined) {
-      const tokenless = this.#tokenless ?? (fromRouter && router);
-      if (tokenless) return tokenless;
+    if (authorization === undefined || mode === 'disabled') {
+      if (mode !== 'jwt') return anyone;
+      if (fromRouter) return router;
       throw unauthenticated(tokenRequired);
     }
     const prefix = scheme.exec(authorization);
