@@ -9,8 +9,8 @@ export interface Command {
 }
 
 export interface Finding {
-  /** False when the command found a problem. */
-  readonly ok: boolean;
+  /** False when the command found a problem. Default: true. */
+  readonly ok?: boolean;
   /** For programs. */
   readonly data: object;
   /** The same for people. */

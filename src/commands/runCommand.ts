@@ -51,7 +51,7 @@ export async function runCommand(args: readonly string[]): Promise<number> {
   });
   const json = args.includes('--json');
   try {
-    const { ok, data, lines } = await run(args);
+    const { ok = true, data, lines } = await run(args);
     process.stdout.write(json ? `${JSON.stringify({ ok, ...data })}\n` : `${lines.join('\n')}\n`);
     return ok ? 0 : 1;
   } catch (error) {
@@ -84,7 +84,7 @@ async function run([name = '', ...more]: readonly string[]): Promise<Finding> {
   return command.run(given, values as Readonly<Record<string, string | undefined>>);
 }
 
-const shown = (lines: readonly string[]): Finding => ({ ok: true, data: { text: lines.join('\n') }, lines });
+const shown = (lines: readonly string[]): Finding => ({ data: { text: lines.join('\n') }, lines });
 
 /** One line for each thing that is wrong; an error that is not ours is a bug, and its message may quote anything. */
 function problemsOf(error: unknown): readonly string[] {

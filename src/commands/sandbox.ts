@@ -12,6 +12,6 @@ export const sandbox: Command = {
     const { url, demo, demoRows, stop } = await startSandbox({ host, port: Number(port) });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
     const ids = demoRows.map(([what, id]) => `${what}: ${id}`);
-    return { ok: true, data: { url, demo }, lines: [`Sandbox of the service: ${url}`, ...ids] };
+    return { data: { url, demo }, lines: [`Sandbox of the service: ${url}`, ...ids] };
   },
 };

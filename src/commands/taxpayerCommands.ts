@@ -32,7 +32,6 @@ export const inspect: Command = {
       const store = shownStore(config.CACHE_URL);
       const about = `taxpayer ${taxpayer} in ${store}`;
       return {
-        ok: true,
         data: { taxpayer, store, entries, coolDownSeconds },
         lines: lines.length > 0 ? [about, ...lines] : [`${about}: nothing is stored`],
       };
@@ -55,7 +54,6 @@ export const forget: Command = {
       const taxpayer = sealer.digest('taxpayer', subject);
       const entries = erased === 1 ? 'entry' : 'entries';
       return {
-        ok: true,
         data: { taxpayer, erased, requestId },
         lines: [`taxpayer ${taxpayer}: ${erased} ${entries} erased (request ${requestId})`],
       };
@@ -75,6 +73,6 @@ export const pseudonym: Command = {
       issuer === undefined
         ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))
         : sealer.digests('caller', callerKey(issuer, argument));
-    return { ok: true, data: { pseudonym: hashes[0], previous: hashes.slice(1) }, lines: hashes };
+    return { data: { pseudonym: hashes[0], previous: hashes.slice(1) }, lines: hashes };
   },
 };
