@@ -75,7 +75,7 @@ export class Authenticator {
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundTokenRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const known = this.#verified.get(token);
-    if (known !== undefined && isGood(known)) return known.caller;
+    if (known?.isGood()) return known.caller;
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
     const bytes = requestBytes + 4 * JSON.stringify(presented).length + bytesOfParsed * token.indexOf('.');
     return this.#verify(token, bytes);
@@ -97,11 +97,6 @@ export class Authenticator {
       this.#waitingBytes -= bytes;
     }
   }
-}
-
-/** Whether a verified token still counts: its time is not over, and its issuer's keys are the ones that verified it. */
-function isGood({ caller: { expiresAt }, keys, verifiedBy }: VerifiedToken): boolean {
-  return keys.current === verifiedBy && Date.now() < expiresAt;
 }
 
 /** A value that is not a string becomes an empty one, which is refused: it must not count as absent. */

@@ -66,7 +66,9 @@ export async function verifyToken(token: string, policy: TokenPolicy) {
   const profile = properties && { subject, properties, key: callerKey(key, JSON.stringify(properties)) };
   const rights = rightsIn(payload, policy);
   const caller: Caller = { kind: 'bearer', key, holder: key, ...rights, profile, expiresAt: exp * 1000 };
-  return { caller, keys, verifiedBy };
+  /** Whether the token still counts: its time is not over, and its issuer's keys are the ones that verified it. */
+  const isGood = () => keys.current === verifiedBy && Date.now() < caller.expiresAt;
+  return { caller, isGood };
 }
 
 /** What a decision point is told of the bearer; undefined where none is configured. */
