@@ -102,10 +102,12 @@ const names = Object.entries(settings).flatMap(([name, { secret }]) => (secret ?
 /** Warnings about what looks like a typing mistake; another program may have meant it. */
 export function typingMistakesIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
-    const nearest = nearestTo(name);
-    if (nearest !== undefined) return `${name} is not a setting: did you mean ${nearest}?`;
+    if (!names.includes(name)) {
+      const nearest = nearestTo(name);
+      return nearest === undefined ? [] : `${name} is not a setting: did you mean ${nearest}?`;
+    }
     // A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them.
-    const isQuoted = names.includes(name) && /^(["']).*\1$/.test(value);
+    const isQuoted = /^(["']).*\1$/.test(value);
     return isQuoted ? `${name} is in quotation marks, which count as part of it: did you mean that?` : [];
   });
 }
@@ -117,6 +119,5 @@ export function typingMistakesIn(env: Readonly<Record<string, string>>): string[
 function nearestTo(name: string): string | undefined {
   const [, begin] = /^([A-Z]+_)[A-Z0-9_]*$/.exec(name) ?? [];
   const beginsLikeOurs = begin !== undefined && !ofOthers.test(name) && names.some((each) => each.startsWith(begin));
-  if (!beginsLikeOurs || names.includes(name)) return undefined;
-  return names.find((each) => each.startsWith(name)) ?? closest(name, names);
+  return beginsLikeOurs ? (names.find((each) => each.startsWith(name)) ?? closest(name, names)) : undefined;
 }
