@@ -4,13 +4,13 @@ import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { endOfTurn } from '../process/pause.js';
-import { type Accepted, plainJson, readAccept } from './accept.js';
+import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts } from './facts.js';
 import type { Handler } from './HttpServer.js';
 import { readGraphQLRequest } from './readGraphQLRequest.js';
-import { writeAsStream, writeStream } from './writeStream.js';
+import { writeStream } from './writeStream.js';
 
 const notAcceptable = 'The Accept header must allow application/graphql-response+json or application/json';
 
@@ -44,13 +44,14 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     }
     if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
     const headers = headersOf(facts.requestId);
-    if (result.kind === 'stream') return writeStream(result, response, headers, edge);
+    if (result.kind === 'stream' || record.transport === stream) {
+      return writeStream(result, stream as StreamTransport, response, holder, headers, edge);
+    }
     // The answers of one turn are written in a row. A program that gets several, such as a router, is then woken once: waking
     // it takes a third of the time of a small request.
     await endOfTurn();
     result.release?.();
-    if (record.transport === stream) writeAsStream(response, result, stream, headers);
-    else writeJson(response, result, facts.dialect, headers);
+    writeJson(response, result, facts.dialect, headers);
     unread.holdAnswer(response, holder);
   };
 }

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Holder } from '../admission/Places.js';
 import { maskError } from '../errors/maskError.js';
 import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
@@ -37,15 +38,15 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-/** Writes the answers of a subscription, after the usual `headers`. Resolves when the stream has ended. */
+/** Writes the answers of a subscription, or one answer, after the usual `headers`. Resolves when the stream has ended. */
 export async function writeStream(
-  result: ResultStream,
+  result: Answer | ResultStream,
+  form: StreamTransport,
   response: ServerResponse,
+  holder: Holder,
   headers: readonly string[],
   { unread, draining, metrics, config }: Edge,
 ): Promise<void> {
-  const { transport, context, facts } = result.operation;
-  const form = transport as StreamTransport;
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
   /** Resolves when the system has taken all `bytes`, so that a slow reader builds no queue, or when the stream is over. */
   const write = async (bytes: Buffer): Promise<void> => {
@@ -57,39 +58,36 @@ export async function writeStream(
         resolve();
       });
     });
-    const release = unread.hold(response.req.socket, context.holder, response.writableLength);
+    const release = unread.hold(response.req.socket, holder, response.writableLength);
     await taken;
     release?.();
   };
+  const send = ({ text, release }: Answer): Promise<void> => {
+    release?.();
+    return write(Buffer.from(answer(text)));
+  };
 
+  response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
+  void write(Buffer.from(opening));
+  if (result.kind !== 'stream') {
+    void send(result); // not awaited: that would keep the text in memory beside its bytes
+    response.end(completion);
+    return;
+  }
   metrics.openStreams.add(form, 1);
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(Buffer.from(heartbeat));
   }, config.keepAliveMs);
+  const { caller, requestId } = result.operation.facts;
   // Also while the client reads nothing: the source must not run on for an expired token.
-  const forgetExpiry = atTime(facts.caller.expiresAt, () => result.endSource());
-  response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
-  void write(Buffer.from(opening));
+  const forgetExpiry = atTime(caller.expiresAt, () => result.endSource());
   try {
-    await result.sendTo(({ text }) => write(Buffer.from(answer(text))));
+    await result.sendTo(send);
   } finally {
     clearInterval(beating);
     metrics.openStreams.add(form, -1);
     forgetExpiry();
   }
   // The drain ends the source before the subscription is complete.
-  response.end(draining.aborted ? interruption(facts.requestId) : completion);
-}
-
-/** Writes one answer in the form of a stream. */
-export function writeAsStream(
-  response: ServerResponse,
-  { text }: Answer,
-  form: StreamTransport,
-  headers: readonly string[],
-): void {
-  const { contentType, opening, answer, completion } = streamFormats[form];
-  response
-    .writeHead(200, [...headers, 'content-type', contentType])
-    .end(Buffer.from(opening + answer(text) + completion));
+  response.end(draining.aborted ? interruption(requestId) : completion);
 }
