@@ -103,6 +103,7 @@ export class HttpServer {
     });
     const remember = (socket: Socket) => {
       this.#sockets.add(socket);
+      socket.setMaxListeners(0); // each answer that waits listens for its end
       socket.once('close', () => this.#sockets.delete(socket));
     };
     this.server.on('connection', (socket: Socket) => {

@@ -6,7 +6,7 @@ import type { Authenticator } from '../auth/Authenticator.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Operations } from '../operations/Operations.js';
 import type { Surroundings } from '../services.js';
-import { addressReader } from './facts.js';
+import { addressReader, whenOver } from './facts.js';
 import { Origins } from './origins.js';
 
 interface EdgeOptions extends Surroundings {
@@ -51,8 +51,9 @@ class Unread {
   ) {}
 
   /**
-   * Counts `bytes` that wait for the peer; returns what to call once they are taken. Ends the connection when there is no
-   * room for them, unless the system takes them at once.
+   * Counts `bytes` that wait for the peer; returns what to call once they are taken, or the connection has ended. Ends the
+   * connection when there is no room for them, unless the system takes them at once. Does not listen for that end itself: a
+   * socket may have thousands of messages that wait, and each listener would be looked for among all of them.
    */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
     if (bytes === 0 || socket.destroyed) return undefined;
@@ -68,18 +69,15 @@ class Unread {
     const toRead = Math.max(bytes, socket.writableLength);
     // Not the socket's own timeout: a peer that reads nothing could postpone it by sending.
     const timer = setTimeout(() => socket.destroy(), this.stallMs * (1 + toRead / bytesPerStall)).unref();
-    const taken = () => {
+    return () => {
       clearTimeout(timer);
-      socket.off('close', taken);
       release();
     };
-    socket.setMaxListeners(0).once('close', taken); // several answers may wait
-    return taken;
   }
 
   /** Counts the bytes of a written answer that the peer has not taken yet. */
   holdAnswer(response: ServerResponse, holder: Holder): void {
     const taken = this.hold(response.req.socket, holder, response.writableLength);
-    if (taken !== undefined) response.once('finish', taken);
+    if (taken !== undefined) whenOver(response, taken);
   }
 }

@@ -75,14 +75,19 @@ export class HttpFacts {
     if (this.#signal !== undefined) return this.#signal;
     const controller = new AbortController();
     this.#signal = controller.signal;
-    const { socket } = this.request;
-    const abort = () => {
-      socket.off('close', abort);
-      controller.abort();
-    };
-    if (this.response.destroyed || socket.destroyed) abort();
-    this.response.once('close', abort);
-    socket.once('close', abort); // a pipelined response that has no socket yet is not told
+    if (this.response.destroyed || this.request.socket.destroyed) controller.abort();
+    whenOver(this.response, () => controller.abort());
     return controller.signal;
   }
+}
+
+/** Calls `action` when the answer was written, or the connection has ended; perhaps twice. */
+export function whenOver(response: ServerResponse, action: () => void): void {
+  const { socket } = response.req;
+  const over = () => {
+    socket.off('close', over);
+    action();
+  };
+  response.once('close', over);
+  socket.once('close', over); // a pipelined response that has no socket yet is not told
 }

@@ -48,17 +48,18 @@ export async function writeStream(
   { unread, draining, metrics, config }: Edge,
 ): Promise<void> {
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
+  const { socket } = response.req;
   /** Resolves when the system has taken all `bytes`, so that a slow reader builds no queue, or when the stream is over. */
   const write = async (bytes: Buffer): Promise<void> => {
-    if (response.destroyed) return;
+    if (socket.destroyed) return;
     const taken = new Promise<void>((resolve) => {
-      response.once('close', resolve);
+      socket.once('close', resolve); // a pipelined response that has no socket yet is not told
       response.write(bytes, () => {
-        response.off('close', resolve);
+        socket.off('close', resolve);
         resolve();
       });
     });
-    const release = unread.hold(response.req.socket, holder, response.writableLength);
+    const release = unread.hold(socket, holder, response.writableLength);
     await taken;
     release?.();
   };
@@ -68,7 +69,7 @@ export async function writeStream(
   };
 
   response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
-  void write(Buffer.from(opening));
+  response.write(opening); // not timed: what follows at once is taken together with it, and may be long
   if (result.kind !== 'stream') {
     void send(result); // not awaited: that would keep the text in memory beside its bytes
     response.end(completion);

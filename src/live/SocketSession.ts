@@ -21,9 +21,7 @@ const tryAgainLater = 1013;
 /** Milliseconds that a connection may take to send `connection_init`. */
 const initTimeoutMs = 3000;
 
-/** Most messages of a socket that the system has not taken yet, besides one for each operation that may run on it. */
-const mostUnsent = 1000;
-/** Bytes that such a message takes besides its own. Measured: 1.8 kB. */
+/** Bytes that a message takes besides its own until the system has taken it. Measured: 1.8 kB. */
 const messageBytes = 1800;
 
 /** Messages other than operations, such as pings, that a socket may send without being charged for them. */
@@ -47,8 +45,6 @@ export class SocketSession {
   #working = 0;
   /** How many messages wait for their turn. */
   #waiting = 0;
-  /** How many messages the system has not taken yet. */
-  #unsent = 0;
 
   /** `leavePlace` gives back the place among the unauthenticated connections. The end of the connection calls it as well. */
   constructor(
@@ -249,15 +245,12 @@ export class SocketSession {
 
   /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
   async #write(write: (taken: () => void) => void): Promise<void> {
-    if (this.#unsent === mostUnsent + this.edge.config.MAX_SUBSCRIPTIONS) return this.socket.terminate();
-    this.#unsent += 1;
     const before = this.socket.bufferedAmount;
     const taken = new Promise<void>((resolve) => write(resolve));
     const bytes = this.socket.bufferedAmount - before;
     const release = this.edge.unread.hold(this.request.socket, this.#holder, bytes && bytes + messageBytes);
     await taken;
     release?.();
-    this.#unsent -= 1;
   }
 
   /** Counts a message that is not an operation; beyond the free ones, charges it as a refusal. */
