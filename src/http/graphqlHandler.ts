@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Places.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
@@ -7,7 +6,7 @@ import { endOfTurn } from '../process/pause.js';
 import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
 import { headersOf, refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
-import { HttpFacts } from './facts.js';
+import { HttpFacts, whenOver } from './facts.js';
 import type { Handler } from './HttpServer.js';
 import { readGraphQLRequest } from './readGraphQLRequest.js';
 import { writeStream } from './writeStream.js';
@@ -19,7 +18,7 @@ const onlyEvents: Accepted = { json: undefined, stream: 'sse' };
 
 /** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
 export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream'): Handler {
-  const { operations, quota, authenticator, addressOf, unread } = edge;
+  const { operations, quota, places, authenticator, addressOf, unread, draining } = edge;
   return async (request, response) => {
     const { json, stream } = path === '/graphql' ? readAccept(request.headers.accept) : onlyEvents;
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
@@ -36,7 +35,10 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
       quota.admit(identified);
       result = await readGraphQLRequest(request, holder, edge, (asked) => {
         const operation = operations.prepare(record, identified, asked, stream);
-        if (operation.known.way === 'events') admitStream(edge, response, holder);
+        if (operation.known.way === 'events') {
+          if (draining.aborted) throw shuttingDown; // a stream that began now would end at once, and look complete
+          whenOver(response, places.take('streams', holder));
+        }
         return operations.run(operation);
       });
     } catch (error) {
@@ -54,13 +56,4 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     writeJson(response, result, facts.dialect, headers);
     unread.holdAnswer(response, holder);
   };
-}
-
-/** @throws GatewayError when a subscription may not begin now, or has no place */
-function admitStream({ draining, places }: Edge, response: ServerResponse, holder: Holder): void {
-  // A stream that began now would end at once, and look complete.
-  if (draining.aborted) throw shuttingDown;
-  // A pipelined response has no socket yet, and Node.js would not tell it when the connection closes.
-  if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
-  response.once('close', places.take('streams', holder));
 }
