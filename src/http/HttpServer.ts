@@ -23,14 +23,14 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => un
 /** Takes a WebSocket. `head`: what the client sent after its request; `response`: on no socket yet, for a refusal. */
 export type UpgradeHandler = (request: IncomingMessage, head: Buffer, response: ServerResponse) => Promise<void>;
 
-export type Routes = (readonly [path: string, handler: Handler])[];
+/** By exact path, for every method. */
+export type Routes = Readonly<Record<string, Handler>>;
 
 interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
   readonly tls?: Pem | undefined;
-  /** By exact path, for every method. */
-  readonly routes: ReadonlyMap<string, Handler>;
+  readonly routes: Routes;
   /** Runs before every route; gives true when nothing is left to answer: after a preflight or a refusal. */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean | Promise<boolean>;
   readonly upgrade?: UpgradeHandler;
@@ -187,9 +187,9 @@ export class HttpServer {
     if (answered instanceof Promise ? await answered : answered) return;
     const [path = ''] = url.split('?', 1);
     const { routes } = this.options;
-    const handler = routes.get(path);
+    const handler = routes[path];
     if (handler) await handler(request, response);
-    else response.writeHead(404, plainText).end(`Not found: the paths here are ${[...routes.keys()].join(', ')}\n`);
+    else response.writeHead(404, plainText).end(`Not found: the paths here are ${Object.keys(routes).join(', ')}\n`);
   }
 
   /** The class of responses, which adds the `safe` headers to each: `setHeader` would cost several times as much. */

@@ -7,11 +7,11 @@ import type { Handler, Routes } from './HttpServer.js';
 
 /** The pages of both explorers, by their path. With `needsToken` they start with a header that has a placeholder for one. */
 export function explorerRoutes(operations: readonly string[], needsToken: boolean): Routes {
-  return [
-    ['/', pageOf('sandbox', apolloSandbox)],
-    ['/graphiql', pageOf('explorer', graphiql)],
-    ['/graphiql/options', optionsOf(operations, needsToken)],
-  ];
+  return {
+    '/': pageOf('sandbox', apolloSandbox),
+    '/graphiql': pageOf('explorer', graphiql),
+    '/graphiql/options': optionsOf(operations, needsToken),
+  };
 }
 
 /** `/graphql` opened in a browser leads to the explorer. */

@@ -20,7 +20,7 @@ import { explorerRoutes, orExplorer } from './pages.js';
 export async function startMetricsServer(edge: Edge): Promise<HttpServer | undefined> {
   const { config, log } = edge;
   if (config.METRICS_PORT === undefined) return undefined;
-  const routes = new Map([...healthRoutes(edge), metricsRoute(edge)]);
+  const routes = { ...healthRoutes(edge), ...metricsRoute(edge) };
   const server = new HttpServer({ host: config.HOST, port: config.METRICS_PORT, routes, log });
   await server.listen('METRICS_PORT');
   return server;
@@ -30,18 +30,18 @@ export async function startMetricsServer(edge: Edge): Promise<HttpServer | undef
 export async function startHttp(edge: Edge): Promise<HttpServer> {
   const { config, log } = edge;
   const answer = graphqlHandler(edge, '/graphql');
-  const routes: Routes = [
-    ['/graphql', config.INTROSPECTION ? orExplorer(answer) : answer],
-    ['/graphql/stream', graphqlHandler(edge, '/graphql/stream')],
+  const routes: Routes = {
+    '/graphql': config.INTROSPECTION ? orExplorer(answer) : answer,
+    '/graphql/stream': graphqlHandler(edge, '/graphql/stream'),
     ...healthRoutes(edge),
-  ];
-  if (config.METRICS_PORT === undefined) routes.push(metricsRoute(edge));
-  if (config.INTROSPECTION) routes.push(...explorerRoutes(edge.explorerOperations, config.AUTH_MODE === 'jwt'));
+    ...(config.METRICS_PORT === undefined && metricsRoute(edge)),
+    ...(config.INTROSPECTION && explorerRoutes(edge.explorerOperations, config.AUTH_MODE === 'jwt')),
+  };
   const { HOST: host, PORT: port, tls: files } = config;
   const tls = files && readPemFiles(files);
   const before = beforeRoutes(edge);
   const upgrade = webSocketHandler(edge);
-  const server = new HttpServer({ host, port, tls, routes: new Map(routes), before, upgrade, log });
+  const server = new HttpServer({ host, port, tls, routes, before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', certificateRefusalLogger(log));
   await server.listen('PORT');
   if (files && tls) {
@@ -84,37 +84,33 @@ function beforeRoutes({ quota, addressOf, origins }: Edge) {
 
 function healthRoutes({ draining, reasonNotReady }: Edge): Routes {
   const json = 'application/json';
-  return [
+  return {
     // Does not depend on the service or the store: a restart would not mend those.
-    ['/health/live', (_, response) => writeBody(response, 200, json, '{"status":"live"}\n')],
-    [
-      '/health/ready',
-      (_, response) => {
-        const reason = draining.aborted ? 'shutting down' : reasonNotReady();
-        const status = reason === undefined ? 'ready' : 'not ready';
-        writeBody(response, reason === undefined ? 200 : 503, json, `${JSON.stringify({ status, reason })}\n`);
-      },
-    ],
-  ];
+    '/health/live': (_, response) => writeBody(response, 200, json, '{"status":"live"}\n'),
+    '/health/ready': (_, response) => {
+      const reason = draining.aborted ? 'shutting down' : reasonNotReady();
+      const status = reason === undefined ? 'ready' : 'not ready';
+      writeBody(response, reason === undefined ? 200 : 503, json, `${JSON.stringify({ status, reason })}\n`);
+    },
+  };
 }
 
 /** How long a request for metrics waits for others that share its answer, in milliseconds: making one takes a few. */
 const metricsEveryMs = 100;
 
 /** Metrics, written at most ten times a second. */
-function metricsRoute({ metrics: { registry }, unread, addressOf }: Edge): Routes[number] {
+function metricsRoute({ metrics: { registry }, unread, addressOf }: Edge): Routes {
   let next: Promise<Buffer> | undefined;
   const write = async () => {
     await pause(metricsEveryMs);
     next = undefined;
     return Buffer.from(await registry.metrics()); // one copy, however many have not read it yet
   };
-  return [
-    '/metrics',
-    async (request, response) => {
+  return {
+    '/metrics': async (request, response) => {
       next ??= write();
       writeBody(response, 200, prometheusContentType, await next);
       unread.holdAnswer(response, networkOf(addressOf(request)));
     },
-  ];
+  };
 }

@@ -13,7 +13,7 @@ async function serve(handler: Handler) {
   http = new HttpServer({
     host: '127.0.0.1',
     port: 0,
-    routes: new Map<string, Handler>([['/', handler]]),
+    routes: { '/': handler },
     log,
   });
   await http.listen('PORT');

@@ -94,7 +94,7 @@ describe('a client that sends slowly on purpose', () => {
     host: '127.0.0.1',
     port: 0,
     log: recordedLog().log,
-    routes: new Map([['/', () => {}]]),
+    routes: { '/': () => {} },
   };
 
   test.each([
