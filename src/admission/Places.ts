@@ -61,7 +61,7 @@ export class Places {
 
   /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
   take(resource: Resource, holder: Holder, amount = 1): Release {
-    this.assertRoom(resource, holder, amount);
+    this.#assertRoom(resource, holder, amount);
     this.#change(resource, holder, amount);
     let isHeld = true;
     return () => {
@@ -70,8 +70,7 @@ export class Places {
     };
   }
 
-  /** Takes nothing. @throws GatewayError RATE_LIMITED (429) where {@link Places.take} would */
-  assertRoom(resource: Resource, holder: Holder, amount = 1): void {
+  #assertRoom(resource: Resource, holder: Holder, amount: number): void {
     if (this.hasRoom(resource, holder, amount)) return;
     const { name, setting, perHolder } = this.bounds[resource];
     if (!this.#hasShare(resource, holder, amount)) {

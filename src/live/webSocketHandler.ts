@@ -64,7 +64,6 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
       if (!hasBegun) throw rateLimited('Too many requests of this address are waiting');
       edge.origins.refuseForeignPage(request);
       if (edge.draining.aborted) throw shuttingDown;
-      edge.places.assertRoom('streams', undefined); // the caller takes the place, once it is known
       newcomers.set(socket, edge.places.take('newcomers', networkOf(remoteAddress)));
       const leavePlace = () => newcomers.delete(socket);
       socket.once('close', leavePlace);
