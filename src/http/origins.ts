@@ -34,6 +34,7 @@ export class Origins {
   /** Any page can open a WebSocket or an EventSource to any host. @throws GatewayError unless the page is ours or allowed */
   refuseForeignPage(request: IncomingMessage): void {
     if (this.#mayAsk(request)) return;
+    this.#logRefused(request.headers.origin);
     throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
   }
 
@@ -60,7 +61,7 @@ export class Origins {
     return AUTH_MODE === 'developer' && URL.canParse(origin) && isLoopback(new URL(origin).hostname);
   }
 
-  #logRefused(origin: string): void {
+  #logRefused(origin = ''): void {
     if (this.#logged.size >= maxLogged || this.#logged.has(origin)) return;
     this.#logged.add(origin);
     this.surroundings.log.warn(

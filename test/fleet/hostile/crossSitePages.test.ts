@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../../support/browser.js';
 import { spawnGateway, startTestGateway, type TestGateway, type Texts } from '../../support/gateway.js';
+import { rawSocket } from '../../support/rawSocket.js';
 import { serve } from '../../support/serve.js';
 
 // A page of another origin in a real browser, and a gateway that needs no token. Calls of the service show what is executed.
@@ -168,7 +169,7 @@ describe('a page of another origin on this machine', () => {
 
   it('is told in the log once how it may, where it may not', async () => {
     const origin = 'http://localhost:4711';
-    for (let n = 0; n < 3; n += 1) await preflight(gateway, origin);
+    for (let n = 0; n < 3; n += 1) await rawSocket(gateway.origin, { headers: { origin } }).refused();
     const told = gateway.logs.filter((line) => line.includes(origin));
     expect(told).toEqual([expect.stringContaining('set CORS_ORIGINS')]);
     for (let n = 0; n < 30; n += 1) await preflight(gateway, `https://${n}.example`);
