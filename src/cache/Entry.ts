@@ -45,12 +45,6 @@ export function isYoungerThan(entry: Entry<unknown>, ageMs: number): boolean {
   return age < ageMs && age >= 0;
 }
 
-interface Keeping<Value> {
-  readonly codec: Codec<Value>;
-  /** How long a stored value counts, in milliseconds. Redis has it longer, for as long as the record that it is a field of. */
-  readonly ttlMs: (value: Value) => number;
-}
-
 /** What a reader asks of a `LeasedCache`. */
 export interface ReadRequest<Value> {
   /** Whether an entry will do. One that was fetched since the reader asked always does. */
@@ -65,8 +59,11 @@ export interface ReadRequest<Value> {
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 
-export interface LeasedCacheOptions<Value> extends Keeping<Value> {
+export interface LeasedCacheOptions<Value> {
   readonly store: SealedStore;
+  readonly codec: Codec<Value>;
+  /** How long a stored value counts, in milliseconds. Redis has it longer, for as long as the record that it is a field of. */
+  readonly ttlMs: (value: Value) => number;
   /** The label of metrics. */
   readonly kind: string;
   /** Most bytes of the entries that memory keeps. */
@@ -87,22 +84,6 @@ export interface LeasedCacheOptions<Value> extends Keeping<Value> {
   readonly onRead: (kind: string, tier: CacheTier) => void;
   /** Told of the bytes of each entry that memory takes, and for whom it was read: the work of a read grows with them. */
   readonly onBytes?: ((holder: string | undefined, bytes: number) => void) | undefined;
-}
-
-/** How long the entry may still be kept, in milliseconds. */
-export const leftMs = <Value>(entry: Entry<Value>, { ttlMs }: Keeping<Value>): number =>
-  ttlMs(entry.value) - ageMsOf(entry);
-
-/** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
-export function outcomeOf<Value>(entry: Entry<Value>, keeping: Keeping<Value>, aheadMs: number) {
-  const { version, value, readAt, fetchedAt, startedAt } = entry;
-  return {
-    version,
-    value: [fetchedAt, keeping.codec.encode(value)],
-    ageMs: performance.now() - readAt,
-    begunAt: startedAt + aheadMs,
-    ttlMs: leftMs(entry, keeping),
-  };
 }
 
 export function encodeFailure({ code, message, retryAfterSeconds, reason }: GatewayError) {

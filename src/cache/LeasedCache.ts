@@ -4,14 +4,13 @@ import { pause } from '../process/pause.js';
 import type { Place } from '../stores/Store.js';
 import { goOnAlone, StoreError } from '../stores/StoreError.js';
 import {
+  ageMsOf,
   decodeFailure,
   type Entry,
   encodeFailure,
   entryOf,
   isYoungerThan,
   type LeasedCacheOptions,
-  leftMs,
-  outcomeOf,
   type ReadRequest,
 } from './Entry.js';
 import { knownForMs, type MemoryKeeper } from './Forgets.js';
@@ -186,7 +185,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  /** Fetches, then writes the result and releases the lease. `aheadMs` as for {@link outcomeOf}. */
+  /** Fetches, then writes the result and releases the lease. `aheadMs` as for {@link LeasedCache.#outcomeOf}. */
   async #work(
     reader: Reader<Value>,
     place: Place,
@@ -202,7 +201,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
       const entry = await reader.fetch().finally(() => clearInterval(renewing));
       // 8. Write the entry and release the lease: even a store that did not answer may have granted it. `isSaved` is false if this
       // process does not have the lease, or the store does not take the entry.
-      const isSaved = await store.settle(place, owner, outcomeOf(entry, this.options, aheadMs)).catch(() => false);
+      const isSaved = await store.settle(place, owner, this.#outcomeOf(entry, aheadMs)).catch(() => false);
       this.#keep(reader, entry);
       if (!isSaved) {
         // A Redis that is nearly full may have taken the lease and refuse the entry: others must not wait for that.
@@ -262,9 +261,26 @@ export class LeasedCache<Value> implements MemoryKeeper {
     if (!mayKeep() || this.#memory.peek(id)?.version === entry.version) return;
     // The size of the encoded value, because a secret hides its text.
     const size = entryBytes + heldBytes(id) + heldBytes(codec.encode(entry.value));
-    this.#memory.set(id, entry, { ttl: leftMs(entry, this.options), size });
+    this.#memory.set(id, entry, { ttl: this.#leftMs(entry), size });
     onBytes?.(holder, size);
     onKept(id, entry);
+  }
+
+  /** The entry as the store takes it. `aheadMs` is at most how far the store's clock is ahead of the monotonic one. */
+  #outcomeOf(entry: Entry<Value>, aheadMs: number) {
+    const { version, value, readAt, fetchedAt, startedAt } = entry;
+    return {
+      version,
+      value: [fetchedAt, this.options.codec.encode(value)],
+      ageMs: performance.now() - readAt,
+      begunAt: startedAt + aheadMs,
+      ttlMs: this.#leftMs(entry),
+    };
+  }
+
+  /** How long the entry may still be kept, in milliseconds. */
+  #leftMs(entry: Entry<Value>): number {
+    return this.options.ttlMs(entry.value) - ageMsOf(entry);
   }
 }
 
