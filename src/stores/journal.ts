@@ -79,13 +79,14 @@ export class Journal {
    * @throws ConfigError when the directory cannot be used or another process uses it
    */
   static async open(directory: string, map: Map<string, Kept>, options: JournalOptions): Promise<Journal> {
-    const lock = await DirectoryLock.take(directory, options).catch((error) => unusable(directory, error));
+    let lock: DirectoryLock | undefined;
     try {
+      lock = await DirectoryLock.take(directory, options);
       if (await readJournal(directory, map)) options.onDamaged?.();
       await lock.renew(); // a long read may outlast the lock
     } catch (error) {
-      await lock.release();
-      unusable(directory, error as NodeJS.ErrnoException);
+      await lock?.release();
+      return unusable(directory, error as NodeJS.ErrnoException);
     }
     const journal = new Journal(directory, lock, map, options);
     journal.#renewSoon();
@@ -119,14 +120,10 @@ export class Journal {
 
   async #writeNext(): Promise<void> {
     await this.#writing; // that write may have begun before the change
-    await this.#writeOnce(); // of many that waited, the first begins it for all
-  }
-
-  #writeOnce(): Promise<void> {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });
-    return this.#writing;
+    await this.#writing; // of many that waited, the first has begun it for all
   }
 
   async #write(): Promise<void> {
@@ -203,7 +200,7 @@ export class Journal {
       const failure = await this.lock.renew().then(() => undefined, storeErrorOf);
       if (this.#isClosed) return;
       if (failure !== undefined) this.#report(failure);
-      else void this.#writeOnce();
+      else void this.#writeNext();
       this.#renewSoon();
     }, renewEveryMs).unref();
   }
