@@ -185,7 +185,7 @@ export class LeasedCache<Value> implements MemoryKeeper {
     }
   }
 
-  /** Fetches, then writes the result and releases the lease. `aheadMs` as for {@link LeasedCache.#outcomeOf}. */
+  /** Fetches, then writes the result and releases the lease. `aheadMs` as for `#outcomeOf`. */
   async #work(
     reader: Reader<Value>,
     place: Place,

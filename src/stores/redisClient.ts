@@ -10,9 +10,6 @@ const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', '
 /** Least time between two reconnects to a server that refuses writes; after a failover, a reconnect finds the new master. */
 const reconnectEveryMs = 10_000;
 
-/** How often a node of a cluster is reconnected before it counts as gone; that takes some seconds. */
-const nodeAttempts = 5;
-
 /**
  * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
  * ConfigError that says what is wrong and repeats nothing of the text, which may hold a password.
@@ -85,9 +82,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     password,
     connectTimeout: 2000,
     disconnectTimeout: 500,
-    // These detect a dead peer that never closes its socket: a timeout and, while idle, TCP keep-alive probes.
-    socketTimeout: 3000,
-    keepAlive: 10_000,
+    socketTimeout: 3000, // for an answer: detects a dead peer that never closes its socket
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     reconnectOnError,
@@ -98,7 +93,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     sentinels: nodes,
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: 1000,
-    failoverDetector: true,
+    failoverDetector: true, // without it, a master that stood still and was replaced took 10 s of writes that were lost
     ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   } satisfies RedisOptions;
   if (address.mode === 'cluster') {
@@ -106,10 +101,6 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       ...offline,
       redisOptions: common,
       clusterRetryStrategy: backoff,
-      // The driver asks the nodes of the URL, and their names, again only once it has given up all others.
-      clusterNodeRetryStrategy: (attempt) => (attempt > nodeAttempts ? null : backoff(attempt)),
-      slotsRefreshTimeout: 1000,
-      maxRedirections: 4,
       // A certificate names hosts, so under TLS host names must not be replaced by addresses.
       ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
     });
