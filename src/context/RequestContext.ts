@@ -38,14 +38,12 @@ type Read = readonly [name: string, start: () => Promise<unknown>];
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
-  /** An object, because Apollo's copy of the context has to share it. */
   readonly trail: Trail;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
   /** Estimated milliseconds that the fields will take after the first wait. */
   private laterMs: number;
 
-  // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
     readonly facts: OperationFacts,
     private readonly services: Services,

@@ -73,7 +73,7 @@ export class KnownOperations {
 
   constructor(
     private readonly options: OperationsOptions,
-    private readonly apollo: ApolloServer<OperationContext>,
+    private readonly apollo: ApolloServer,
   ) {}
 
   /** @throws GraphQLError, GatewayError, or AggregateError of all mistakes */
@@ -118,7 +118,7 @@ export class KnownOperations {
 
 function operationOf(
   { schema, config }: OperationsOptions,
-  apollo: ApolloServer<OperationContext>,
+  apollo: ApolloServer,
   { document, sizeOf }: KnownDocument,
   operation: OperationDefinitionNode,
   isKept: boolean,
@@ -134,10 +134,10 @@ function operationOf(
   const plan = isKept ? planOf(schema, document, operation) : undefined;
   const way: 'plan' | 'apollo' = plan ? 'plan' : 'apollo';
   const operationName = operation.name?.value;
-  const withoutPlan: Run = (variableValues, contextValue, rootValue) =>
-    type === 'subscription'
-      ? execute({ schema, document, operationName, variableValues, contextValue, rootValue })
-      : executeByApollo(apollo, document, operationName, variableValues, contextValue);
+  const withoutPlan: Run = (variableValues, contextValue, rootValue) => {
+    const args = { schema, document, operationName, variableValues, contextValue, rootValue };
+    return type === 'subscription' ? execute(args) : executeByApollo(apollo, args);
+  };
   const fieldsFor = (values: Variables): number => {
     let count = fields;
     let representations = 0;

@@ -7,7 +7,6 @@ import { documentBytes, KnownOperations, keptBytes } from './KnownOperations.js'
 import type {
   Answer,
   Operation,
-  OperationContext,
   OperationFacts,
   OperationRecord,
   OperationsOptions,
@@ -40,7 +39,7 @@ export class Operations {
     sizeCalculation: (_, body) => bytesPerCharacter * body.length,
   });
   readonly #known: KnownOperations;
-  readonly #apollo: ApolloServer<OperationContext>;
+  readonly #apollo: ApolloServer;
   readonly #exit: Exit;
   /** Undefined where any document may run. */
   readonly #trusted: TrustedDocuments | undefined;
