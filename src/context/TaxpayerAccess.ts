@@ -90,6 +90,12 @@ export class TaxpayerAccess {
     return view;
   }
 
+  /** Gives the caller the access token of a record, and audits it. The caller needs the scope for it. */
+  reveal({ secretToken }: TaxpayerToken): string {
+    this.context.audit('token-revealed', 'revealed', this.id);
+    return secretToken.reveal();
+  }
+
   /** Shows a view to the caller: checks access again after a wait, and audits it, if the audit log takes every view. */
   disclose<View extends object, Shown>(
     type: ShownType<View, Shown>,

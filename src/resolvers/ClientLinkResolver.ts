@@ -1,4 +1,4 @@
-import { Arg, Ctx, Directive, Mutation, Resolver } from 'type-graphql';
+import { Arg, Directive, Mutation, Resolver } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { ClientLink, CreateClientLinkInput, CreateClientLinkPayload } from '../schema/ClientLink.js';
@@ -13,15 +13,16 @@ export class ClientLinkResolver {
       'Creates a link to the hosted flow, in which a taxpayer gives consent and signs. Give an `idempotencyKey`, so that you can safely retry.',
   })
   async createClientLink(
+    _root: unknown,
     @Arg('input', () => CreateClientLinkInput, { description: 'Key, metadata and settings of the link, all optional.' })
-    input: CreateClientLinkInput,
-    @Ctx() context: RequestContext,
+    { input }: { readonly input: CreateClientLinkInput },
+    context: RequestContext,
   ): Promise<CreateClientLinkPayload> {
     const { link, replayed } = await context.createClientLink(requestOf(input), input.idempotencyKey ?? undefined);
     return { clientLink: link, replayed };
   }
 
-  readonly reference = undefined; // the service has no call that finds a link
+  static readonly reference = undefined; // the service has no call that finds a link
 }
 
 /** The request in the service's words (interface, 2.2), with nothing in it that the caller did not send. */

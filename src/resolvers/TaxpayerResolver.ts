@@ -1,11 +1,21 @@
-import { Ctx, Directive, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
+import { Directive, FieldResolver, Query, Resolver, Subscription } from 'type-graphql';
 import type { TaxpayerScope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
+import type { TaxpayerAccess } from '../context/TaxpayerAccess.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import type { KeyReader } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
-import { IdArg, JobIdArg, MaxAgeSeconds, Needs, NullOnlyWithError, TaxpayerIdArg } from './decorators.js';
+import {
+  type Arguments,
+  IdArg,
+  JobIdArg,
+  MaxAgeSeconds,
+  Needs,
+  NullOnlyWithError,
+  OfTaxpayer,
+  TaxpayerIdArg,
+} from './decorators.js';
 
 /** `Query.taxpayer`, and the fields of a Taxpayer, whichever field it was reached by. */
 @Resolver(() => Taxpayer)
@@ -17,75 +27,68 @@ export class TaxpayerResolver {
     description:
       'A taxpayer by id, with the token record and refresh jobs. Asking for the id alone does not check that the taxpayer exists. Null only with an error, such as FORBIDDEN.',
   })
-  taxpayer(@IdArg id: string, @Ctx() context: RequestContext) {
+  taxpayer(_root: unknown, @IdArg { id }: Arguments, context: RequestContext) {
     return taxpayerOf(context, id, 'taxpayers:read');
   }
 
   /** A caller needs the scope of any one of the taxpayer's fields; each field then checks its own. */
-  reference(key: KeyReader, context: RequestContext) {
+  static reference(key: KeyReader, context: RequestContext) {
     const { scopes } = context.facts.caller;
     const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
     const scope = isForJobs ? 'refresh-jobs:read' : 'taxpayers:read';
     return taxpayerOf(context, key('id'), scope);
   }
 
-  @Needs('taxpayers:read')
+  @OfTaxpayer('taxpayers:read')
   @NullOnlyWithError
   @FieldResolver(() => TaxpayerToken, {
     nullable: true,
     description: 'The token record of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
-  token(@Root() taxpayer: Taxpayer, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
-    return context.taxpayer(taxpayer.id, 'taxpayers:read', (opened) => opened.record(maxAgeSeconds));
+  token(taxpayer: TaxpayerAccess, @MaxAgeSeconds { maxAgeSeconds }: Arguments) {
+    return taxpayer.record(maxAgeSeconds);
   }
 
-  @Needs('refresh-jobs:read')
+  @OfTaxpayer('refresh-jobs:read')
   @NullOnlyWithError
   @FieldResolver(() => RefreshJob, {
     nullable: true,
     description: 'A refresh job of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
-  refreshJob(@Root() taxpayer: Taxpayer, @JobIdArg jobId: string, @Ctx() context: RequestContext) {
-    return context.taxpayer(taxpayer.id, 'refresh-jobs:read', (opened) => opened.refreshJob(jobId));
+  refreshJob(taxpayer: TaxpayerAccess, @JobIdArg { jobId }: Arguments) {
+    return taxpayer.refreshJob(jobId);
   }
 }
 
 @Resolver(() => TaxpayerToken)
 export class TaxpayerTokenResolver {
-  @Needs('taxpayers:read')
+  @OfTaxpayer('taxpayers:read')
   @NullOnlyWithError
   @Query(() => TaxpayerToken, {
     nullable: true,
     description: 'The token record of a taxpayer, usually from the cache. Null only with an error, such as NOT_FOUND.',
   })
-  taxpayerToken(
-    @TaxpayerIdArg taxpayerId: string,
-    @Ctx() context: RequestContext,
-    @MaxAgeSeconds maxAgeSeconds?: number,
-  ) {
-    return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.record(maxAgeSeconds));
+  taxpayerToken(taxpayer: TaxpayerAccess, @TaxpayerIdArg @MaxAgeSeconds { maxAgeSeconds }: Arguments) {
+    return taxpayer.record(maxAgeSeconds);
   }
 
-  @Needs('taxpayers:read')
+  @OfTaxpayer('taxpayers:read')
   @Subscription(() => TaxpayerToken, {
     description:
       'Sends the token record of a taxpayer as it is now, then each time it changes; a changed access token alone is not sent. Completes after the final status REJECTED or COMPLETED; if it completes earlier, as it does after an hour, subscribe again.',
-    subscribe: ({ args, context }: { args: { taxpayerId: string }; context: RequestContext }) =>
+    subscribe: ({ args, context }: { args: Arguments; context: RequestContext }) =>
       context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchRecord()),
   })
-  taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerIdArg taxpayerId: string, @Ctx() context: RequestContext) {
-    // Each event passes the same door: access is checked again.
-    return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
-      taxpayer.disclose(TaxpayerToken, 'record-shown', view),
-    );
+  taxpayerTokenUpdated(taxpayer: TaxpayerAccess, @TaxpayerIdArg _args: Arguments, view: TokenView) {
+    return taxpayer.disclose(TaxpayerToken, 'record-shown', view); // access was checked again for this event
   }
 
-  reference(key: KeyReader, context: RequestContext) {
-    return this.taxpayerToken(key('taxpayerId'), context);
+  static reference(key: KeyReader, context: RequestContext) {
+    return context.taxpayer(key('taxpayerId'), 'taxpayers:read', (taxpayer) => taxpayer.record());
   }
 
   /** Callers without this scope get null and FORBIDDEN for this field, and still get the rest of the record. */
-  @Needs('taxpayer-tokens:read')
+  @OfTaxpayer('taxpayer-tokens:read')
   @Directive('@tag(name: "sensitive")')
   @NullOnlyWithError
   @FieldResolver(() => String, {
@@ -93,15 +96,12 @@ export class TaxpayerTokenResolver {
     description:
       "The access token for the service's endpoints of taxpayer data. Keep it confidential. Null only with an error, such as FORBIDDEN without the scope taxpayer-tokens:read.",
   })
-  accessToken(@Root() token: TaxpayerToken, @Ctx() context: RequestContext) {
-    return context.taxpayer(token.taxpayerId, 'taxpayer-tokens:read', ({ id }) => {
-      context.audit('token-revealed', 'revealed', id);
-      return token.secretToken.reveal();
-    });
+  accessToken(taxpayer: TaxpayerAccess, _args: Arguments, token: TaxpayerToken) {
+    return taxpayer.reveal(token);
   }
 
   @FieldResolver(() => Taxpayer, { description: 'The taxpayer whose token record this is.' })
-  taxpayer(@Root() token: TaxpayerToken): Taxpayer {
+  taxpayer(token: TaxpayerToken): Taxpayer {
     return new Taxpayer(token.taxpayerId);
   }
 }

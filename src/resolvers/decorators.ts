@@ -1,6 +1,38 @@
 import { Arg, Directive, ID, Int } from 'type-graphql';
-import type { Scope } from '../auth/caller.js';
-import { longestWaitSeconds } from '../context/TaxpayerAccess.js';
+import type { Scope, TaxpayerScope } from '../auth/caller.js';
+import type { RequestContext } from '../context/RequestContext.js';
+import { longestWaitSeconds, type TaxpayerAccess } from '../context/TaxpayerAccess.js';
+
+/** The arguments of fields about a taxpayer. Each field has those that its decorators declare. */
+export interface Arguments {
+  readonly id: string;
+  readonly taxpayerId: string;
+  readonly jobId: string;
+  readonly maxAgeSeconds?: number;
+  readonly waitSeconds?: number;
+}
+
+type Method = (taxpayer: TaxpayerAccess, args: Arguments, parent: never) => unknown;
+
+/**
+ * A field about the taxpayer whom its argument `taxpayerId`, or else its parent, names. The method is called once the caller was
+ * found to have `scope` and access to the taxpayer.
+ */
+export function OfTaxpayer(scope: TaxpayerScope) {
+  return <Declared extends Method>(
+    prototype: object,
+    name: string,
+    method: TypedPropertyDescriptor<Declared>,
+  ): void => {
+    const use = method.value as Method;
+    const resolve = (parent: Pick<Arguments, 'taxpayerId' | 'id'>, args: Arguments, context: RequestContext) =>
+      context.taxpayer(args.taxpayerId ?? parent.taxpayerId ?? parent.id, scope, (taxpayer) =>
+        use(taxpayer, args, parent as never),
+      );
+    Object.assign(method, { value: resolve });
+    Needs(scope)(prototype, name, method);
+  };
+}
 
 /** Publishes the scope that a field needs, so that routers can refuse callers without it, as `RequestContext` does. */
 export function Needs(scope: Scope): MethodDecorator {

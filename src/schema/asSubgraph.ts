@@ -3,11 +3,15 @@ import { extendSchema, type GraphQLField, type GraphQLObjectType, type GraphQLSc
 import type { RequestContext } from '../context/RequestContext.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
-/** The resolvers of an entity. */
+/** A class with the resolvers of an entity, as methods. */
 export interface Resolver {
+  new (): object;
   /** Finds an entity by the key with which another subgraph refers to it; undefined where none can be found by its key. */
   readonly reference: ((key: KeyReader, context: RequestContext) => Entity | Promise<Entity>) | undefined;
 }
+
+/** By the name of the entity. */
+export type Resolvers = Readonly<Record<string, Resolver>>;
 
 /** graphql-js and plans read the type of an entity from this member. */
 interface Entity {
@@ -30,10 +34,9 @@ const definitions = `
 /**
  * Makes a schema a Federation 2 subgraph: adds `_service`, `_entities` and the definitions of the specification.
  * `links`: SDL that links the specifications whose directives the schema uses, and defines its other directives.
- * `resolvers`: by the name of the entity.
  */
-export function asSubgraph(schema: GraphQLSchema, links: string, resolvers: ReadonlyMap<string, Resolver>) {
-  const union = `union _Entity = ${[...resolvers.keys()].sort().join(' | ')}`;
+export function asSubgraph(schema: GraphQLSchema, links: string, resolvers: Resolvers) {
+  const union = `union _Entity = ${Object.keys(resolvers).sort().join(' | ')}`;
   const subgraph = extendSchema(schema, parse(links + definitions + union), { assumeValidSDL: true });
   let sdl: string | undefined; // printed when a router first asks, not at every start
   const query = subgraph.getQueryType() as GraphQLObjectType;
@@ -52,7 +55,7 @@ export function asSubgraph(schema: GraphQLSchema, links: string, resolvers: Read
   /** Finds an entity, synchronously when memory has it. Returns errors instead of throwing them: each fails only its entity. */
   function find(representation: unknown, context: RequestContext): unknown {
     try {
-      const resolver = resolvers.get(textOf(representation, '__typename'));
+      const resolver = resolvers[textOf(representation, '__typename')];
       if (!resolver?.reference)
         throw badInput('representations.__typename', 'must name an entity that this subgraph can look up');
       return resolver.reference((member) => textOf(representation, member), context);
