@@ -38,23 +38,18 @@ type Read = readonly [name: string, start: () => Promise<unknown>];
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext, ReadCall {
   readonly holder: string | undefined;
-  readonly trail: Trail;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
-  /** Estimated milliseconds that the fields will take after the first wait. */
-  private laterMs: number;
 
   constructor(
     readonly facts: OperationFacts,
     private readonly services: Services,
-    /** How many fields the operation answers. */
-    fields: number,
-    /** Only for an event. */
-    trailOfStream?: Trail,
+    /** How many fields the operation answers; 0 once they were charged. */
+    private fields: number,
+    /** An event has that of its stream. */
+    readonly trail = new Trail(),
   ) {
-    this.trail = trailOfStream ?? new Trail();
     this.holder = facts.caller.holder;
-    this.laterMs = fields * laterFieldMs;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope`; UNAUTHENTICATED for a router that passes no token on */
@@ -177,8 +172,8 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** Waits for a turn to resolve the fields that have waited: many operations may have waited for one answer. */
   resume(): Promise<void> {
-    const ms = this.laterMs;
-    this.laterMs = 0; // all fields are charged at the first wait
+    const ms = this.fields * laterFieldMs;
+    this.fields = 0; // all fields are charged at the first wait
     return this.services.quota.resume(this.holder, ms);
   }
 }
