@@ -1,6 +1,7 @@
 import { Arg, Directive, Mutation, Resolver } from 'type-graphql';
 import type { RequestContext } from '../context/RequestContext.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
+import { isObject } from '../process/json.js';
 import { ClientLink, CreateClientLinkInput, CreateClientLinkPayload } from '../schema/ClientLink.js';
 import { Needs } from './decorators.js';
 
@@ -25,23 +26,26 @@ export class ClientLinkResolver {
   static readonly reference = undefined; // the service has no call that finds a link
 }
 
-/** The request in the service's words (interface, 2.2), with nothing in it that the caller did not send. */
+/** The service's names of members that the schema names otherwise (interface, 2.2). */
+const serviceNames: Readonly<Record<string, string>> = {
+  actr: 'ACTR',
+  reca: 'RECA',
+  waid: 'WAID',
+  venf: 'VENF',
+  w2: 'W2',
+  form1095A: '1095-A',
+  notice: 'NOTICE',
+};
+
+/** The request in the service's words, with nothing in it that the caller did not send. */
 function requestOf({ metadata, settings }: CreateClientLinkInput): ClientLinkRequest {
-  const { flowType, transcripts, prefillData } = settings ?? {};
-  const { personalInfo, businessInfo, address } = prefillData ?? {};
-  const request = {
-    metadata,
-    settings: sent({
-      flowType,
-      transcripts: sent(transcripts, (name) => (name === 'form1095A' ? '1095-A' : name.toUpperCase())),
-      prefillData: sent({ personalInfo: sent(personalInfo), businessInfo: sent(businessInfo), address: sent(address) }),
-    }),
-  };
-  return sent(request) ?? {};
+  return { ...(metadata && { metadata }), ...sent({ settings }) };
 }
 
-/** The members that have a value; undefined when none has. */
-function sent(part: object | null | undefined, nameOf = (name: string) => name): Record<string, unknown> | undefined {
-  const members = Object.entries(part ?? {}).filter(([, value]) => value != null);
-  return members.length === 0 ? undefined : Object.fromEntries(members.map(([name, value]) => [nameOf(name), value]));
+/** The members that have a value, in the service's words, and likewise theirs; undefined when none has. */
+function sent(part: object): Record<string, unknown> | undefined {
+  const members = Object.entries(part)
+    .map(([name, value]) => [serviceNames[name] ?? name, isObject(value) ? sent(value) : value])
+    .filter(([, value]) => value != null);
+  return members.length === 0 ? undefined : Object.fromEntries(members);
 }
