@@ -1,5 +1,4 @@
 import { Directive, FieldResolver, Query, Resolver, Subscription } from 'type-graphql';
-import type { TaxpayerScope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
 import type { TaxpayerAccess } from '../context/TaxpayerAccess.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
@@ -11,7 +10,6 @@ import {
   IdArg,
   JobIdArg,
   MaxAgeSeconds,
-  Needs,
   NullOnlyWithError,
   OfTaxpayer,
   TaxpayerIdArg,
@@ -20,15 +18,15 @@ import {
 /** `Query.taxpayer`, and the fields of a Taxpayer, whichever field it was reached by. */
 @Resolver(() => Taxpayer)
 export class TaxpayerResolver {
-  @Needs('taxpayers:read')
+  @OfTaxpayer('taxpayers:read')
   @NullOnlyWithError
   @Query(() => Taxpayer, {
     nullable: true,
     description:
       'A taxpayer by id, with the token record and refresh jobs. Asking for the id alone does not check that the taxpayer exists. Null only with an error, such as FORBIDDEN.',
   })
-  taxpayer(_root: unknown, @IdArg { id }: Arguments, context: RequestContext) {
-    return taxpayerOf(context, id, 'taxpayers:read');
+  taxpayer({ id }: TaxpayerAccess, @IdArg _args: Arguments) {
+    return new Taxpayer(id);
   }
 
   /** A caller needs the scope of any one of the taxpayer's fields; each field then checks its own. */
@@ -36,7 +34,7 @@ export class TaxpayerResolver {
     const { scopes } = context.facts.caller;
     const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
     const scope = isForJobs ? 'refresh-jobs:read' : 'taxpayers:read';
-    return taxpayerOf(context, key('id'), scope);
+    return context.taxpayer(key('id'), scope, ({ id }) => new Taxpayer(id), 'id');
   }
 
   @OfTaxpayer('taxpayers:read')
@@ -104,8 +102,4 @@ export class TaxpayerTokenResolver {
   taxpayer(token: TaxpayerToken): Taxpayer {
     return new Taxpayer(token.taxpayerId);
   }
-}
-
-function taxpayerOf(context: RequestContext, taxpayerId: string, scope: TaxpayerScope): Taxpayer | Promise<Taxpayer> {
-  return context.taxpayer(taxpayerId, scope, ({ id }) => new Taxpayer(id), 'id');
 }

@@ -15,8 +15,8 @@ export interface Arguments {
 type Method = (taxpayer: TaxpayerAccess, args: Arguments, parent: never) => unknown;
 
 /**
- * A field about the taxpayer whom its argument `taxpayerId`, or else its parent, names. The method is called once the caller was
- * found to have `scope` and access to the taxpayer.
+ * A field about the taxpayer whom its argument `id` or `taxpayerId`, or else its parent, names. The method is called once the
+ * caller was found to have `scope` and access to the taxpayer.
  */
 export function OfTaxpayer(scope: TaxpayerScope) {
   return <Declared extends Method>(
@@ -25,10 +25,11 @@ export function OfTaxpayer(scope: TaxpayerScope) {
     method: TypedPropertyDescriptor<Declared>,
   ): void => {
     const use = method.value as Method;
-    const resolve = (parent: Pick<Arguments, 'taxpayerId' | 'id'>, args: Arguments, context: RequestContext) =>
-      context.taxpayer(args.taxpayerId ?? parent.taxpayerId ?? parent.id, scope, (taxpayer) =>
-        use(taxpayer, args, parent as never),
-      );
+    const resolve = (parent: Pick<Arguments, 'id' | 'taxpayerId'>, args: Arguments, context: RequestContext) => {
+      const path = args.id === undefined ? 'taxpayerId' : 'id';
+      const id = args.id ?? args.taxpayerId ?? parent.taxpayerId ?? parent.id;
+      return context.taxpayer(id, scope, (taxpayer) => use(taxpayer, args, parent as never), path);
+    };
     Object.assign(method, { value: resolve });
     Needs(scope)(prototype, name, method);
   };
