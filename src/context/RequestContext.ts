@@ -78,19 +78,19 @@ export class RequestContext implements OperationContext, ReadCall {
   ): T | Promise<T> {
     this.require(scope);
     const taxpayerId = identifiers.taxpayerId(id, path);
-    const { taxpayers, profile } = this.facts.caller;
-    if (taxpayers === 'any' || taxpayers.has(taxpayerId))
-      return use(new TaxpayerAccess(taxpayerId, this, this.services));
-    const { decisions } = this.services;
-    if (decisions === undefined || profile === undefined) throw this.refusal(taxpayerId, 'other taxpayer');
-    const allowed = () => this.allow(decisions, profile, { action: scope, taxpayer: taxpayerId });
+    const { taxpayers } = this.facts.caller;
+    const isListed = taxpayers === 'any' || taxpayers.has(taxpayerId);
+    const allowed = isListed ? undefined : () => this.allow({ action: scope, taxpayer: taxpayerId });
     const access = new TaxpayerAccess(taxpayerId, this, this.services, allowed);
-    const decision = allowed();
+    const decision = allowed?.();
     return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
   }
 
   /** A decision that allows what is asked, remembered or new. Throws or rejects when there is none. */
-  private allow(decisions: DecisionPoint, profile: Profile, question: Question): Decision | Promise<Decision> {
+  private allow(question: Question): Decision | Promise<Decision> {
+    const { decisions } = this.services;
+    const { profile } = this.facts.caller;
+    if (decisions === undefined || profile === undefined) throw this.refusal(question.taxpayer, 'other taxpayer');
     const allowing = (decision: Decision) => {
       if (decision.isAllowed) return decision;
       throw this.refusal(question.taxpayer, 'decision point: denied');
