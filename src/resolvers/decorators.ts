@@ -3,7 +3,7 @@ import type { Scope, TaxpayerScope } from '../auth/caller.js';
 import type { RequestContext } from '../context/RequestContext.js';
 import { longestWaitSeconds, type TaxpayerAccess } from '../context/TaxpayerAccess.js';
 
-/** The arguments of fields about a taxpayer. Each field has those that its decorators declare. */
+/** The arguments of fields about a taxpayer. Each field has those that its decorators declare; parents have the same ids. */
 export interface Arguments {
   readonly id: string;
   readonly taxpayerId: string;
@@ -15,8 +15,8 @@ export interface Arguments {
 type Method = (taxpayer: TaxpayerAccess, args: Arguments, parent: never) => unknown;
 
 /**
- * A field about the taxpayer whom its argument `id` or `taxpayerId`, or else its parent, names. The method is called once the
- * caller was found to have `scope` and access to the taxpayer.
+ * A field about the taxpayer whom its argument `taxpayerId` names, or else its parent; a field without either has the argument
+ * `id`. The method is called once the caller was found to have `scope` and access to the taxpayer.
  */
 export function OfTaxpayer(scope: TaxpayerScope) {
   return <Declared extends Method>(
@@ -25,10 +25,10 @@ export function OfTaxpayer(scope: TaxpayerScope) {
     method: TypedPropertyDescriptor<Declared>,
   ): void => {
     const use = method.value as Method;
-    const resolve = (parent: Pick<Arguments, 'id' | 'taxpayerId'>, args: Arguments, context: RequestContext) => {
-      const path = args.id === undefined ? 'taxpayerId' : 'id';
-      const id = args.id ?? args.taxpayerId ?? parent.taxpayerId ?? parent.id;
-      return context.taxpayer(id, scope, (taxpayer) => use(taxpayer, args, parent as never), path);
+    const resolve = (parent: Partial<Arguments> | undefined, args: Arguments, context: RequestContext) => {
+      const known = args.taxpayerId ?? parent?.taxpayerId ?? parent?.id;
+      const path = known === undefined ? 'id' : 'taxpayerId';
+      return context.taxpayer(known ?? args.id, scope, (taxpayer) => use(taxpayer, args, parent as never), path);
     };
     Object.assign(method, { value: resolve });
     Needs(scope)(prototype, name, method);
