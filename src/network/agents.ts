@@ -2,11 +2,10 @@ import dns from 'node:dns';
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
-import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
-import { isLoopback } from '../process/hosts.js';
+import { inUrl, isLoopback } from '../process/hosts.js';
 import { codeOf } from '../process/systemErrors.js';
 import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
@@ -43,7 +42,7 @@ export class Agents {
     if (reporting === undefined) return;
     followPemFiles(files, this.#pem, reporting, (renewed) => {
       this.#pem = renewed;
-      for (const origin of this.#shared.keys()) this.retire(origin);
+      for (const [origin, agent] of this.#shared) this.retire(origin, agent);
     });
   }
 
@@ -55,12 +54,12 @@ export class Agents {
   }
 
   /**
-   * Has new calls to the origin make new connections, because a call has failed: all that are kept may lead to the same broken
-   * server, as after a failover of a balancer of connections. Requests in flight finish on theirs, which then end.
+   * Has new calls to the origin make new connections, because a call by this agent has failed: all that it keeps may lead to the
+   * same broken server, as after a failover of a balancer of connections. Requests in flight finish on theirs, which then end.
    */
-  retire(origin: string): void {
+  retire(origin: string, failed: unknown): void {
     const agent = this.#shared.get(origin);
-    if (agent === undefined) return;
+    if (agent === undefined || agent !== failed) return; // a late failure must not end the connections of its successor
     this.#shared.delete(origin);
     agent.maxFreeSockets = 0;
     for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
@@ -97,13 +96,16 @@ export class Agents {
   }
 }
 
-/** Has `agent` call `prepare` with each request before it gets a connection. */
-function beforeRequests(agent: HttpAgent, prepare: (request: ClientRequest) => void): void {
+/** Has `agent` call `prepare` with each request before it gets a connection, to which `options` lead. */
+function beforeRequests(
+  agent: HttpAgent,
+  prepare: (request: ClientRequest, options: { host: string; port: number }) => void,
+): void {
   // Node's HTTP client calls this method of an agent; it is missing in the types.
-  const connecting = agent as unknown as { addRequest: (request: ClientRequest, options: object) => void };
+  const connecting = agent as unknown as { addRequest: typeof prepare };
   const addRequest = connecting.addRequest.bind(agent);
   connecting.addRequest = (request, options) => {
-    prepare(request);
+    prepare(request, options);
     addRequest(request, options);
   };
 }
@@ -197,8 +199,17 @@ class TunnelAgent extends HttpsProxyAgent<string> {
 
 /** Sends `http:` requests to the proxy, which passes them on (RFC 9112, section 3.2.2). */
 function forwardingAgent({ url, headers }: ProxyAddress): HttpAgent {
-  const servername = isIP(plainHost(url.hostname)) ? '' : url.hostname; // the library names the host of a proxy with TLS to nobody
-  return new HttpProxyAgent(url, { ...keepAlive, headers, servername });
+  const isTls = url.protocol === 'https:';
+  const agent = isTls ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
+  Object.assign(agent, { protocol: 'http:', defaultPort: 80 }); // of the request, not of the connection
+  const host = plainHost(url.hostname);
+  const to = { host, port: Number(url.port) || (isTls ? 443 : 80), servername: isIP(host) ? '' : host };
+  beforeRequests(agent, (request, options) => {
+    request.path = `http://${inUrl(options.host)}:${options.port}${request.path}`;
+    for (const [name, value] of Object.entries(headers)) request.setHeader(name, value);
+    Object.assign(options, to);
+  });
+  return agent;
 }
 
 /** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8:0::7]` becomes `2001:db8::7`. */
