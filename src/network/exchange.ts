@@ -80,7 +80,7 @@ export async function exchange<T>(
   } catch (error) {
     if (error instanceof TypeError) throw error; // a bug of ours
     const failure = Object.assign(failureOf(error, limit.signal.aborted), { status }); // what throws it may not know the status
-    if (failure.kind !== 'invalid') agents.retire(target.origin);
+    if (failure.kind !== 'invalid') agents.retire(target.origin, agent);
     throw failure;
   } finally {
     endLimit();
