@@ -101,6 +101,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       ...offline,
       redisOptions: common,
       clusterRetryStrategy: backoff,
+      maxRedirections: 4, // each takes 100 ms while a node is gone: with more, the time limit of a command would hide the cause
       // A certificate names hosts, so under TLS host names must not be replaced by addresses.
       ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
     });
