@@ -156,7 +156,7 @@ describe('a proxy that', () => {
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_TIMEOUT']);
   });
 
-  test('speaks TLS is asked for an http: address without a port, and gets no login that is not set', async () => {
+  test('speaks TLS is asked for the port 80 of an http: address without a port, and gets no login that is not set', async () => {
     const asked: (string | undefined)[] = [];
     const plain = await startProxy(
       () => {},
@@ -169,7 +169,7 @@ describe('a proxy that', () => {
     const env = environmentFor({ ...service, url: 'http://service.test' });
     const ways = { HTTP_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: authority.certFile };
     await runCommand({ ...env, ...ways }, ['check']);
-    expect(asked).toEqual(['http://service.test/', undefined]);
+    expect(asked).toEqual(['http://service.test:80/', undefined]);
   });
 
   test('opens tunnels is asked for one and not for each read, and is used by the command check', async () => {
