@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { CloseCode, MessageType } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { Pace } from '../admission/Pace.js';
@@ -49,7 +48,6 @@ export class SocketSession {
   /** `leavePlace` gives back the place among the unauthenticated connections. The end of the connection calls it as well. */
   constructor(
     private readonly socket: WebSocket,
-    private readonly request: IncomingMessage,
     private facts: RequestFacts,
     private readonly leavePlace: Release,
     private readonly edge: Edge,
@@ -127,7 +125,7 @@ export class SocketSession {
     this.#hasInit = true;
     const { authenticator, places, operations } = this.edge;
     try {
-      const presented = { ...this.request.headers, ...byLowerCaseName(parameters) };
+      const presented = { ...this.facts.request.headers, ...byLowerCaseName(parameters) };
       this.facts = { ...this.facts, client: clientOf(presented) };
       const identity = await authenticator.identify(presented);
       if (!this.#isOpen) return; // it was closed while the token was verified
@@ -136,7 +134,7 @@ export class SocketSession {
       this.socket.once('close', places.take('streams', holder));
       this.leavePlace();
       this.#isSettled = true;
-      forgetHeaders(this.request);
+      forgetHeaders(this.facts.request);
       // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       const forgetExpiry = atTime(expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       this.socket.once('close', forgetExpiry);
@@ -248,7 +246,7 @@ export class SocketSession {
     const before = this.socket.bufferedAmount;
     const taken = new Promise<void>((resolve) => write(resolve));
     const bytes = this.socket.bufferedAmount - before;
-    const release = this.edge.unread.hold(this.request.socket, this.#holder, bytes && bytes + messageBytes);
+    const release = this.edge.unread.hold(this.facts.request.socket, this.#holder, bytes && bytes + messageBytes);
     await taken;
     release?.();
   }

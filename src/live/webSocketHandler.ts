@@ -68,7 +68,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
       const leavePlace = () => newcomers.delete(socket);
       socket.once('close', leavePlace);
       sockets.handleUpgrade(request, socket, head, (opened) => {
-        new SocketSession(opened, request, { request, requestId, client, startedAt, remoteAddress }, leavePlace, edge);
+        new SocketSession(opened, { request, requestId, client, startedAt, remoteAddress }, leavePlace, edge);
       });
     } catch (error) {
       const refusal = edge.operations.refuse(new OperationRecord(facts, 'ws'), error);

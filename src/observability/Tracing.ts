@@ -56,7 +56,7 @@ export class Tracing {
     const { request, startedAt } = facts;
     const attributes: Attributes = {
       // An operation on a socket is no HTTP request.
-      ...(transport !== 'ws' && request && httpOf(request)),
+      ...(transport !== 'ws' && httpOf(request)),
       'http.response.status_code': status,
       'graphql.operation.type': type === 'none' ? undefined : type,
       'gateway.operation': label,
@@ -111,8 +111,7 @@ function httpOf({ method, url, socket }: IncomingMessage): Attributes {
 const traceContext = new W3CTraceContextPropagator();
 
 /** The caller's trace; the root when there is none that can be used. Not its `tracestate`: a text that the caller chose. */
-function callerContext(request: IncomingMessage | undefined): Context {
-  const { traceparent } = request?.headers ?? {};
+function callerContext({ headers: { traceparent } }: IncomingMessage): Context {
   return traceContext.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 }
 

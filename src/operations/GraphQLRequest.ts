@@ -30,7 +30,7 @@ const bytesPerHeaderCharacter = 3;
 const bytesPerHeaderText = 60;
 
 /** About how many bytes of memory the URL and the headers of a request take. */
-export function headBytes({ url = '', rawHeaders = [] }: Partial<IncomingMessage> = {}): number {
+export function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   let bytes = bytesPerHeaderCharacter * url.length;
   for (const text of rawHeaders) bytes += bytesPerHeaderText + bytesPerHeaderCharacter * text.length;
   return bytes;

@@ -22,15 +22,15 @@ export interface OperationFacts extends Identity {
   readonly signal: AbortSignal;
   /** When the request came (of `performance.now()`). */
   readonly startedAt: number;
-  readonly client?: Client;
+  readonly client: Client;
   /** The HTTP request, or that of the socket's upgrade. */
-  readonly request?: IncomingMessage;
+  readonly request: IncomingMessage;
   /** Undefined for an operation on a socket. */
   readonly statusOf?: StatusOf;
 }
 
 /** What is known of a request that is refused before it is an operation. */
-export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt' | 'remoteAddress'> & Partial<OperationFacts>;
+export type RequestFacts = Omit<OperationFacts, keyof Identity | 'signal'> & Partial<OperationFacts>;
 
 /** The part of the resolvers' context that the engine reads. */
 export interface OperationContext {

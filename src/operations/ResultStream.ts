@@ -73,7 +73,7 @@ export class ResultStream {
     if (answer === undefined || signal.aborted) return false;
     // Cut off even if the system might take it at once: the answers of many streams that have news together would fill the memory.
     if (!this.exit.hasRoom(this.operation, answer)) {
-      request?.socket.destroy();
+      request.socket.destroy();
       return false;
     }
     this.#events += 1;
