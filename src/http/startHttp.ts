@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import { prometheusContentType } from 'prom-client';
 import { networkOf } from '../admission/Quota.js';
 import { webSocketHandler } from '../live/webSocketHandler.js';
-import { followPemFiles, readPemFiles } from '../network/pemFiles.js';
+import { followPemFiles, type Pem } from '../network/pemFiles.js';
 import type { Logger } from '../observability/log.js';
 import { pause } from '../process/pause.js';
 import { refuseAtOnce, writeBody } from './answering.js';
@@ -38,15 +38,13 @@ export async function startHttp(edge: Edge): Promise<HttpServer> {
     ...(config.INTROSPECTION && explorerRoutes(edge.explorerOperations, config.AUTH_MODE === 'jwt')),
   };
   const { HOST: host, PORT: port, tls: files } = config;
-  const tls = files && readPemFiles(files);
+  const renew = (renewed: Pem) => (server.server as HttpsServer).setSecureContext(renewed);
+  const tls = files && followPemFiles(files, edge, renew);
   const before = beforeRoutes(edge);
   const upgrade = webSocketHandler(edge);
   const server = new HttpServer({ host, port, tls, routes, before, upgrade, log });
   if (files?.ca) server.server.on('tlsClientError', certificateRefusalLogger(log));
   await server.listen('PORT');
-  if (files && tls) {
-    followPemFiles(files, tls, edge, (renewed) => (server.server as HttpsServer).setSecureContext(renewed));
-  }
   return server;
 }
 

@@ -38,12 +38,11 @@ export class Agents {
     this.#proxies = { 'https:': proxyOf(HTTPS_PROXY), 'http:': proxyOf(HTTP_PROXY) };
     this.#direct = NO_PROXY.map(plainHost);
     if (files === undefined) return;
-    this.#pem = readPemFiles(files);
-    if (reporting === undefined) return;
-    followPemFiles(files, this.#pem, reporting, (renewed) => {
+    const renew = (renewed: Pem) => {
       this.#pem = renewed;
       for (const [origin, agent] of this.#shared) this.retire(origin, agent);
-    });
+    };
+    this.#pem = reporting ? followPemFiles(files, reporting, renew) : readPemFiles(files);
   }
 
   /** The agent shared by calls to an origin. Ask for it at each call: renewed certificates come with a new one. */

@@ -46,10 +46,10 @@ export function readPemFiles({ ca, cert, key }: PemFiles): Pem {
 /** Where renewals, files that cannot be used, and the expiry of the certificate in use are reported. */
 export type Reporting = Pick<Surroundings, 'log' | 'metrics' | 'stopped'>;
 
-/** Calls `use` when the files have changed and fit together; until then `present`, what is in use, stays. */
-export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporting, use: (pem: Pem) => void): void {
+/** Reads the files as {@link readPemFiles}. Later calls `use` when they have changed and fit together. */
+export function followPemFiles(files: PemFiles, reporting: Reporting, use: (pem: Pem) => void): Pem {
   const named = Object.values(files).filter((file) => file !== undefined);
-  let inUse = present;
+  let inUse = readPemFiles(files);
   const showEnd = () => {
     if (files.cert) reporting.metrics.certificateEnds.set(files.cert.setting, endOf(inUse) / 1000);
   };
@@ -63,6 +63,7 @@ export function followPemFiles(files: PemFiles, present: Pem, reporting: Reporti
     return { settings: named.map(({ setting }) => setting) };
   };
   follow({ ...reporting, paths: named.map(({ file }) => file), take });
+  return inUse;
 }
 
 /** When the first of the certificates that are presented expires, in milliseconds since the epoch; Infinity without any. */

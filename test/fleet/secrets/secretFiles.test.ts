@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, write
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { followSecrets, loadConfig } from '../../../src/config/config.js';
-import { followPemFiles, type Pem, readPemFiles } from '../../../src/network/pemFiles.js';
+import { followPemFiles, type Pem } from '../../../src/network/pemFiles.js';
 import { Metrics } from '../../../src/observability/Metrics.js';
 import { untilEnd } from '../../support/atEnd.js';
 import { issueCertificate } from '../../support/certificate.js';
@@ -78,7 +78,7 @@ itMostlyWaits('A certificate and its key that are renewed by a symbolic link are
   };
   const { lines, log } = recordedLog();
   const renewed = new Promise<Pem>((resolve) => {
-    followPemFiles(files, readPemFiles(files), { log, metrics: new Metrics(), stopped: untilEnd() }, resolve);
+    followPemFiles(files, { log, metrics: new Metrics(), stopped: untilEnd() }, resolve);
   });
   await sleep(1500); // it has looked at what is in use
   point('two');
