@@ -58,7 +58,7 @@ async function start(given: Config, output: LogDestination, running: Part[]) {
   metrics.showLogLinesDropped(() => output.linesDropped ?? 0);
 
   const sandbox = started(given.isSandbox ? await startEmbeddedSandbox() : undefined);
-  const config = sandbox ? { ...given, upstream: { ...given.upstream, baseUrl: sandbox.url } } : given;
+  const config = sandbox ? { ...given, UPSTREAM_BASE_URL: sandbox.url } : given;
   const ending = new AbortController();
   const stopped = ending.signal;
   setMaxListeners(0, stopped);

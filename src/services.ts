@@ -31,7 +31,7 @@ const cleanEveryMs = 600_000;
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(surroundings: Surroundings) {
   const { config, log, metrics } = surroundings;
-  const sealer = new Sealer(config.upstream.clientSecret, config.CACHE_ENCRYPTION_KEY);
+  const sealer = new Sealer(config.UPSTREAM_CLIENT_SECRET, config.CACHE_ENCRYPTION_KEY);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.TRUSTED_PROXIES !== undefined);
   const quota = new Quota(config.RATE_LIMIT_PER_MINUTE);

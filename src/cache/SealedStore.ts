@@ -27,13 +27,10 @@ interface CoolDown {
   readonly ttlMs: number;
 }
 
-interface SealedStoreOptions {
+/** The service and its client are part of every name; a field that was read in another version counts as absent. */
+interface SealedStoreOptions extends Pick<Config, 'UPSTREAM_BASE_URL' | 'UPSTREAM_CLIENT_ID' | 'UPSTREAM_API_VERSION'> {
   readonly store: Store;
   readonly sealer: Sealer;
-  /** The service and its client are part of every name. */
-  readonly upstream: Omit<Config['upstream'], 'clientSecret'>;
-  /** Of what the service answers: a field that was read in another version counts as absent. */
-  readonly UPSTREAM_API_VERSION: string;
 }
 
 /** Pause between the tries of a write that must not be lost, in milliseconds. */
@@ -155,8 +152,8 @@ export class SealedStore {
   }
 
   keyOf(name: ItemName): string {
-    const { upstream, sealer } = this.options;
-    return sealer.name([upstream.baseUrl, upstream.clientId, ...name]);
+    const { UPSTREAM_BASE_URL, UPSTREAM_CLIENT_ID, sealer } = this.options;
+    return sealer.name([UPSTREAM_BASE_URL, UPSTREAM_CLIENT_ID, ...name]);
   }
 
   placeOf({ subject, kind, id }: SubjectField): Place {

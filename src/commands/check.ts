@@ -41,7 +41,7 @@ function partsOf(config: Config) {
         if (isExpired) throw new Error(`${files.cert?.setting} holds a certificate that has expired`);
       }
       readProviders(config.PROVIDERS_FILE);
-      const state = baseUrl === undefined ? 'complete, for the embedded sandbox' : 'complete';
+      const state = baseUrl ? 'complete' : 'complete, for the embedded sandbox';
       return [state, ...config.warnings].join('; ');
     }),
     documents && testPart('trusted documents', async () => `${(await readListed(documents)).byId.size} in all lists`),
@@ -53,8 +53,7 @@ function partsOf(config: Config) {
       }),
     ),
     decisionUrl && testPart('decision point', () => testServer('AUTH_DECISION_URL', decisionUrl, others)),
-    baseUrl !== undefined &&
-      testPart('service', () => testServer('UPSTREAM_BASE_URL', baseUrl, new Agents(config, upstreamTls))),
+    baseUrl && testPart('service', () => testServer('UPSTREAM_BASE_URL', baseUrl, new Agents(config, upstreamTls))),
   ];
   return parts.filter((part) => !!part);
 }

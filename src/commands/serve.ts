@@ -69,7 +69,7 @@ function announce({ port, sandbox }: Gateway, config: Config, log: Logger, outpu
     ...(config.INTROSPECTION && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
     metrics: config.METRICS_PORT === undefined ? `${origin}/metrics` : `port ${config.METRICS_PORT}`,
-    service: config.UPSTREAM_BASE_URL ?? `embedded sandbox at ${sandbox?.url}`,
+    service: config.UPSTREAM_BASE_URL || `embedded sandbox at ${sandbox?.url}`,
     store: shownStore(config.CACHE_URL),
     callers: config.issuers.map(({ issuer }) => issuer).join(', ') || `AUTH_MODE=${config.AUTH_MODE}`,
     version: `${packageVersion()} on Node.js ${process.versions.node}`,

@@ -67,8 +67,8 @@ export const pseudonym: Command = {
   options: ['issuer'],
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
-    const { CACHE_ENCRYPTION_KEY: keys, upstream } = loadConfig();
-    const sealer = new Sealer(upstream.clientSecret, keys);
+    const config = loadConfig();
+    const sealer = new Sealer(config.UPSTREAM_CLIENT_SECRET, config.CACHE_ENCRYPTION_KEY);
     const hashes =
       issuer === undefined
         ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))

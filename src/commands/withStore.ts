@@ -12,12 +12,11 @@ export async function withSealedStore<T>(
   use: 'read' | 'write',
   work: (sealed: SealedStore, sealer: Sealer) => Promise<T>,
 ): Promise<T> {
-  const { isSandbox, upstream, CACHE_URL, CACHE_ENCRYPTION_KEY } = config;
-  if (isSandbox) {
+  if (config.isSandbox) {
     throw new ConfigError('UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops');
   }
-  const sealer = new Sealer(upstream.clientSecret, CACHE_ENCRYPTION_KEY);
-  return withStore(CACHE_URL, use, (store) => work(new SealedStore({ store, sealer, ...config }), sealer));
+  const sealer = new Sealer(config.UPSTREAM_CLIENT_SECRET, config.CACHE_ENCRYPTION_KEY);
+  return withStore(config.CACHE_URL, use, (store) => work(new SealedStore({ store, sealer, ...config }), sealer));
 }
 
 /** Runs `work` with an existing store. @throws ConfigError */

@@ -127,13 +127,10 @@ function assemble(s: Facts, env: Environment, mistakes: readonly string[]) {
     tls: filesOf(s, 'TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'),
     upstreamTls: filesOf(s, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE'),
     tracesUrl: tracesUrlOf(s, env),
-    /** Where the service is, and what we present to it. */
-    upstream: {
-      /** Empty until the embedded sandbox is started. */
-      baseUrl: s.UPSTREAM_BASE_URL ?? '',
-      clientId: s.UPSTREAM_CLIENT_ID ?? sandboxClient.id,
-      clientSecret: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.secret),
-    },
+    /** Empty until the embedded sandbox is started. */
+    UPSTREAM_BASE_URL: s.UPSTREAM_BASE_URL ?? '',
+    UPSTREAM_CLIENT_ID: s.UPSTREAM_CLIENT_ID ?? sandboxClient.id,
+    UPSTREAM_CLIENT_SECRET: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.secret),
     CACHE_URL: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
     freshness: freshnessOf(s),
     JOB_POLL_MAX_MS: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),

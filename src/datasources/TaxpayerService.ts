@@ -18,7 +18,7 @@ import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wi
 import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
 interface TaxpayerServiceOptions {
-  readonly config: Pick<Config, 'upstream' | 'UPSTREAM_API_VERSION'>;
+  readonly config: Config;
   readonly http: ResilientFetch;
   /** Holds the pauses of the fleet. */
   readonly store: SealedStore;
@@ -98,13 +98,14 @@ export class TaxpayerService {
   async #call<T>(call: Call<T>): Promise<T> {
     const { config, http, store, onOutcome } = this.options;
     const { endpoint, path, body, token } = call;
-    const { baseUrl, clientId, clientSecret } = config.upstream;
-    const bearer = token?.reveal() ?? Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
+    const { UPSTREAM_CLIENT_SECRET: secret } = config;
+    const ours = `${config.UPSTREAM_CLIENT_ID}:${secret.reveal()}`;
+    const bearer = token?.reveal() ?? Buffer.from(ours).toString('base64');
     // A pause is for the secret that was sent, which may have been rotated since: that of an old one does not hold up a new one.
-    const fingerprint = clientSecret.fingerprint();
+    const fingerprint = secret.fingerprint();
     const calling = http.call({
       ...call,
-      url: serviceUrl(baseUrl, ...path),
+      url: serviceUrl(config.UPSTREAM_BASE_URL, ...path),
       headers: {
         Accept: 'application/json',
         'User-Agent': 'taxpayer-gateway',

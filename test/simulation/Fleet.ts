@@ -13,7 +13,7 @@ import { contentOf, type SimulatedJob, SimulatedService } from './SimulatedServi
 import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
-import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
+import { configOf, wireProcess } from './wireProcess.js';
 
 type Work = (asked: Asked) => Promise<Partial<Asked>>;
 
@@ -263,8 +263,7 @@ export class Fleet {
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
     const sealer = new Sealer(secret);
-    const { UPSTREAM_API_VERSION } = this.#config;
-    const sealed = new SealedStore({ store, sealer, upstream: { baseUrl, clientId }, UPSTREAM_API_VERSION });
+    const sealed = new SealedStore({ store, sealer, ...this.#config });
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();
     const forgotten: (typeof auditor.forgotten)[number] = { taxpayer, begunAt: world.now };

@@ -10,14 +10,11 @@ import type { SimulatedService } from './SimulatedService.js';
 import type { StoreLine } from './StoreLine.js';
 import type { World } from './World.js';
 
-export const baseUrl = 'http://service.invalid';
-export const clientId = 'simulated';
-
 /** The configuration of a simulated process; `settings` are environment variables. */
 export function configOf(settings: Readonly<Record<string, string>>): Config {
   return loadConfig({
-    UPSTREAM_BASE_URL: baseUrl,
-    UPSTREAM_CLIENT_ID: clientId,
+    UPSTREAM_BASE_URL: 'http://service.invalid',
+    UPSTREAM_CLIENT_ID: 'simulated',
     UPSTREAM_CLIENT_SECRET: 'secret-0',
     AUTH_MODE: 'disabled',
     ...settings,
@@ -50,7 +47,7 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
   const clientSecret = new Secret(secret());
   const sealer = new Sealer(clientSecret);
   const wired = startDatasources({
-    config: { ...config, upstream: { baseUrl, clientId, clientSecret } },
+    config: { ...config, UPSTREAM_CLIENT_SECRET: clientSecret },
     ...{ log, metrics, agents: startAgents(config), store, sealer },
     fetch: fetch as never,
   });

@@ -131,7 +131,7 @@ export async function startFleet({ size = 1, freshness, aheadMs = [], ...setting
     /** Rotates the client secret, at the service and in every member. */
     rotateSecret: (secret: string) => {
       sandbox.setClientSecret(secret);
-      config.upstream.clientSecret.renew(secret);
+      config.UPSTREAM_CLIENT_SECRET.renew(secret);
     },
   };
 }

@@ -41,7 +41,8 @@ describe('Without any variable', () => {
     expect(loadConfig({})).toMatchObject({
       PORT: 4000,
       HOST: '127.0.0.1',
-      upstream: { baseUrl: '', clientId: 'sandbox-client' },
+      UPSTREAM_BASE_URL: '',
+      UPSTREAM_CLIENT_ID: 'sandbox-client',
       AUTH_MODE: 'developer',
       INTROSPECTION: true,
       RATE_LIMIT_PER_MINUTE: 0,
@@ -70,7 +71,7 @@ it.each(Object.entries(settings))(
 it('A production gateway of a service is open to all addresses but to no page, keeps what it reads, and polls no more often than asked', () => {
   const given = { UPSTREAM_BASE_URL: 'HTTP://127.0.0.1:9/v1/', JOB_POLL_MIN_MS: '60000' };
   expect(loadConfig({ ...open, NODE_ENV: 'production', ...given })).toMatchObject({
-    upstream: { baseUrl: 'http://127.0.0.1:9/v1' },
+    UPSTREAM_BASE_URL: 'http://127.0.0.1:9/v1',
     HOST: '0.0.0.0',
     CACHE_URL: 'file:.taxpayer-gateway/cache',
     JOB_POLL_MAX_MS: 60_000,
@@ -360,7 +361,7 @@ describe('A secret from a file', () => {
 /** The secrets of a configuration, which print themselves nowhere. */
 function revealed(config: ReturnType<typeof loadConfig>) {
   return {
-    client: config.upstream.clientSecret.reveal(),
+    client: config.UPSTREAM_CLIENT_SECRET.reveal(),
     url: config.CACHE_URL,
     keys: config.CACHE_ENCRYPTION_KEY?.map((key) => key.reveal()),
     decision: config.AUTH_DECISION_TOKEN?.reveal(),

@@ -28,7 +28,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   const kept: string[] = [];
   const sealed = new SealedStore({
     ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },
-    ...{ upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION: '' },
+    ...{ UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_API_VERSION: '' },
   });
   const cache = new LeasedCache<string>({
     store: sealed,

@@ -11,7 +11,7 @@ import { until } from '../support/until.js';
 const clientSecret = new Secret('planted-secret');
 const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
 const sealedIn = (store: LocalStore, UPSTREAM_API_VERSION = '1') =>
-  new SealedStore({ store, sealer: sealerOf(1), upstream: { baseUrl: '', clientId: '' }, UPSTREAM_API_VERSION });
+  new SealedStore({ store, sealer: sealerOf(1), UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_API_VERSION });
 const outcome = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
 const text = fc.string({ unit: 'binary' });
 

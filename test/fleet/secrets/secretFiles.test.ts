@@ -36,7 +36,7 @@ describe('A secret file that is written in place', () => {
     const taken: string[] = [];
     const { lines, log } = recordedLog();
     const config = loadConfig({ ...upstream, UPSTREAM_CLIENT_SECRET_FILE: file });
-    const { clientSecret } = config.upstream;
+    const { UPSTREAM_CLIENT_SECRET: clientSecret } = config;
     followSecrets(config, { log, stopped: untilEnd() }, () => taken.push(clientSecret.reveal()));
     return { file, taken, lines };
   };

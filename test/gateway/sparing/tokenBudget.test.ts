@@ -45,8 +45,8 @@ it('the hourly budget of token calls is used in full, whichever members ask, and
 it('an hour that a process knows to be spent is over when the client secret changes, which names the counters', async () => {
   const secret = new Secret('before');
   const sealer = new Sealer(secret);
-  const upstream = { baseUrl: 'https://service.example', clientId: 'acme' };
-  const store = new SealedStore({ store: new LocalStore(), sealer, upstream, UPSTREAM_API_VERSION: '1' });
+  const upstream = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_API_VERSION: '' };
+  const store = new SealedStore({ store: new LocalStore(), sealer, ...upstream });
   const told = { onBudget: () => {}, onEvent: () => {} };
   const limits = { TOKEN_BUDGET_PER_HOUR: 1, TOKEN_BUDGET_CALLER_SHARE: 1, budgetWatchShare: 1 };
   const budget = new TokenBudget({ store, ...limits, ...told });
