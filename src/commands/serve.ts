@@ -80,7 +80,7 @@ function announce({ port, sandbox }: Gateway, config: Config, log: Logger, outpu
 }
 
 function originOf({ HOST: host, tls }: Config, port: number): string {
-  const isLocalhost = ['127.0.0.1', '::1', '0.0.0.0', '::'].includes(host);
+  const isLocalhost = ['127.0.0.1', '::1'].includes(host);
   return `${tls ? 'https' : 'http'}://${isLocalhost ? 'localhost' : inUrl(host)}:${port}`;
 }
 

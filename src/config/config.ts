@@ -129,8 +129,8 @@ function assemble(s: Facts, env: Environment, mistakes: readonly string[]) {
     tracesUrl: tracesUrlOf(s, env),
     /** Empty until the embedded sandbox is started. */
     UPSTREAM_BASE_URL: s.UPSTREAM_BASE_URL ?? '',
-    UPSTREAM_CLIENT_ID: s.UPSTREAM_CLIENT_ID ?? sandboxClient.id,
-    UPSTREAM_CLIENT_SECRET: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.secret),
+    UPSTREAM_CLIENT_ID: s.UPSTREAM_CLIENT_ID ?? sandboxClient.clientId,
+    UPSTREAM_CLIENT_SECRET: s.UPSTREAM_CLIENT_SECRET ?? new Secret(sandboxClient.clientSecret),
     CACHE_URL: s.CACHE_URL ?? (s.isSandbox ? 'memory:' : 'file:.taxpayer-gateway/cache'),
     freshness: freshnessOf(s),
     JOB_POLL_MAX_MS: Math.max(s.JOB_POLL_MAX_MS, s.JOB_POLL_MIN_MS),
@@ -163,7 +163,7 @@ function freshnessOf({ TOKEN_FRESH_SECONDS: fixed, ...s }: Parsed) {
 }
 
 /** What a sandbox expects of its client. */
-export const sandboxClient = { id: 'sandbox-client', secret: 'sandbox-secret-not-real' };
+export const sandboxClient = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret-not-real' };
 
 /** Where spans are posted to; undefined without tracing. The OpenTelemetry SDK reads its other variables itself. */
 function tracesUrlOf(s: Facts, env: Environment) {

@@ -3,7 +3,8 @@ export function isLoopback(host: string): boolean {
   return /^((.+\.)?localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/.test(host);
 }
 
-/** A host as a URL writes it: an IPv6 address in brackets. */
+/** The host of a URL that reaches a server: for one that listens on all addresses, `localhost`; IPv6 addresses in brackets. */
 export function inUrl(host: string): string {
+  if (['0.0.0.0', '::'].includes(host)) return 'localhost';
   return host.includes(':') ? `[${host}]` : host;
 }

@@ -32,7 +32,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
   } = options;
   const state = sandboxState();
   addDemoData(state);
-  const service = { state, clientId: sandboxClient.id, clientSecret: sandboxClient.secret, url: '' };
+  const service = { state, ...sandboxClient, url: '' };
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
     text(request)
       .then((body) => intercept({ route: routeOf(request), request, body, service }, response))
@@ -40,8 +40,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
       .catch(() => sendAnswer(response, errorAnswer(500, 'The sandbox cannot answer this')));
   });
   await once(server.listen(port, host), 'listening');
-  const shownHost = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
-  service.url = `http://${inUrl(shownHost)}:${(server.address() as AddressInfo).port}`;
+  service.url = `http://${inUrl(host)}:${(server.address() as AddressInfo).port}`;
   return {
     ...service,
     demo: demoData,

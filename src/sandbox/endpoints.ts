@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { sandboxClient } from '../config/config.js';
 import { type Answer, errorAnswer, jsonAnswer } from './answers.js';
 import { hostedPage } from './hostedPage.js';
 import type { SandboxState, SandboxTaxpayer } from './state.js';
@@ -23,10 +24,8 @@ export interface Received {
   readonly route: Route;
   readonly request: IncomingMessage;
   readonly body: string;
-  readonly service: {
+  readonly service: typeof sandboxClient & {
     readonly state: SandboxState;
-    readonly clientId: string;
-    readonly clientSecret: string;
     /** Without trailing slash. */
     readonly url: string;
   };
