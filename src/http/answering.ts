@@ -3,7 +3,6 @@ import type { Quota } from '../admission/Quota.js';
 import { smallAnswer } from '../operations/Exit.js';
 import { type Answer, partialSuccess } from '../operations/Operation.js';
 import { pause } from '../process/pause.js';
-import type { Dialect } from './accept.js';
 import { stopReading } from './BoundedRequest.js';
 import type { HttpFacts } from './facts.js';
 
@@ -16,12 +15,8 @@ export function headersOf(requestId: string): string[] {
  * Writes the refusal of a request as JSON when its caller's turn comes, unless an answer has begun or the client has gone.
  * Ends the connection when too many of the caller's refusals wait.
  */
-export async function refuseInTurn(
-  response: ServerResponse,
-  quota: Quota,
-  refusal: Answer,
-  facts: HttpFacts,
-): Promise<void> {
+export async function refuseInTurn(facts: HttpFacts, quota: Quota, refusal: Answer): Promise<void> {
+  const { response, request } = facts;
   const waitMs = quota.waitOfRefusal(facts);
   if (waitMs !== 0) await pause(waitMs ?? 0); // a moment even for one too many: its body may be about to arrive
   if (response.headersSent || response.destroyed) return;
@@ -29,11 +24,11 @@ export async function refuseInTurn(
   if (waitMs === undefined) return refuseAtOnce(response, headers);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   // The code only for requests that bring a token (RFC 6750, section 3.1).
-  const challenge = response.req.headers.authorization ? 'Bearer error="invalid_token"' : 'Bearer';
+  const challenge = request.headers.authorization ? 'Bearer error="invalid_token"' : 'Bearer';
   if (refusal.status === 401) headers.push('www-authenticate', challenge);
   if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
   if (refusal.status === 405) headers.push('allow', 'GET, POST');
-  writeJson(response, refusal, facts.dialect, headers);
+  writeJson(facts, refusal, headers);
 }
 
 /**
@@ -51,7 +46,7 @@ export function refuseAtOnce(response: ServerResponse, headers = notCached): voi
   writeBody(response, 429, 'application/json', body, [...headers, 'retry-after', '1']);
 }
 
-export function writeJson(response: ServerResponse, answer: Answer, dialect: Dialect, headers: string[]): void {
+export function writeJson({ response, dialect }: HttpFacts, answer: Answer, headers: string[]): void {
   const { text, bytes } = answer;
   const status = dialect.statusOf(answer);
   if (status === partialSuccess) response.statusMessage = 'Partial Success';

@@ -50,7 +50,7 @@ export class HttpFacts {
   #signal: AbortSignal | undefined;
 
   constructor(
-    private readonly response: ServerResponse,
+    readonly response: ServerResponse,
     readonly remoteAddress: string | undefined,
     /** How JSON is written for the client; the refusal of one that accepts none is plain JSON. */
     readonly dialect: Dialect,

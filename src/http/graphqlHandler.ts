@@ -13,14 +13,14 @@ import { writeStream } from './writeStream.js';
 
 const notAcceptable = 'The Accept header must allow application/graphql-response+json or application/json';
 
-/** What a client of `/graphql/stream` gets, whatever it says that it accepts. */
-const onlyEvents: Accepted = { json: undefined, stream: 'sse' };
-
-/** `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. */
-export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream'): Handler {
+/**
+ * `/graphql` and `/graphql/stream` over HTTP: one request, one answer, as JSON or as a stream. `always`: what clients accept,
+ * whatever they say.
+ */
+export function graphqlHandler(edge: Edge, always?: Accepted): Handler {
   const { operations, quota, places, authenticator, addressOf, unread, draining } = edge;
   return async (request, response) => {
-    const { json, stream } = path === '/graphql' ? readAccept(request.headers.accept) : onlyEvents;
+    const { json, stream } = always ?? readAccept(request.headers.accept);
     const facts = new HttpFacts(response, addressOf(request), json ?? plainJson);
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? stream : 'http';
@@ -44,7 +44,7 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     } catch (error) {
       result = operations.refuse(record, error);
     }
-    if (result.kind === 'refusal') return refuseInTurn(response, quota, result, facts);
+    if (result.kind === 'refusal') return refuseInTurn(facts, quota, result);
     const headers = headersOf(facts.requestId);
     if (result.kind === 'stream' || record.transport === stream) {
       return writeStream(result, stream as StreamTransport, response, holder, headers, edge);
@@ -53,7 +53,7 @@ export function graphqlHandler(edge: Edge, path: '/graphql' | '/graphql/stream')
     // it takes a third of the time of a small request.
     await endOfTurn();
     result.release?.();
-    writeJson(response, result, facts.dialect, headers);
+    writeJson(facts, result, headers);
     unread.holdAnswer(response, holder);
   };
 }

@@ -29,10 +29,10 @@ export async function startMetricsServer(edge: Edge): Promise<HttpServer | undef
 /** Starts the server of PORT. @throws Error in one plain line */
 export async function startHttp(edge: Edge): Promise<HttpServer> {
   const { config, log } = edge;
-  const answer = graphqlHandler(edge, '/graphql');
+  const answer = graphqlHandler(edge);
   const routes: Routes = {
     '/graphql': config.INTROSPECTION ? orExplorer(answer) : answer,
-    '/graphql/stream': graphqlHandler(edge, '/graphql/stream'),
+    '/graphql/stream': graphqlHandler(edge, { json: undefined, stream: 'sse' }),
     ...healthRoutes(edge),
     ...(config.METRICS_PORT === undefined && metricsRoute(edge)),
     ...(config.INTROSPECTION && explorerRoutes(edge.explorerOperations, config.AUTH_MODE === 'jwt')),

@@ -76,7 +76,7 @@ export function webSocketHandler(edge: Edge): UpgradeHandler {
       response.once('finish', () => socket.destroySoon());
       response.shouldKeepAlive = false;
       response.setHeader('sec-websocket-version', '13'); // RFC 6455, 4.4
-      await refuseInTurn(response, edge.quota, refusal, facts);
+      await refuseInTurn(facts, edge.quota, refusal);
     }
   };
 }
