@@ -31,7 +31,7 @@ const cleanEveryMs = 600_000;
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(surroundings: Surroundings) {
   const { config, log, metrics } = surroundings;
-  const sealer = new Sealer(config.UPSTREAM_CLIENT_SECRET, config.CACHE_ENCRYPTION_KEY);
+  const sealer = new Sealer(config);
   const store = await openWatchedStore(surroundings);
   const lines = new LineLimit(log, sealer, config.TRUSTED_PROXIES !== undefined);
   const quota = new Quota(config.RATE_LIMIT_PER_MINUTE);
@@ -43,10 +43,7 @@ export async function startServices(surroundings: Surroundings) {
   }, cleanEveryMs).unref();
   metrics.showBudget(config.TOKEN_BUDGET_PER_HOUR);
   followSecrets(config, surroundings, (setting) => {
-    // Without encryption keys, entries are sealed with keys derived from the client secret.
-    if (setting !== 'UPSTREAM_CLIENT_SECRET' || config.CACHE_ENCRYPTION_KEY) return;
-    sealer.renew();
-    forgets.forgetAll();
+    if (setting === 'UPSTREAM_CLIENT_SECRET' && sealer.renew()) forgets.forgetAll();
   });
   return {
     ...datasources,

@@ -61,7 +61,7 @@ export async function monthWith(settings) {
   const config = configOf({ TOKEN_BUDGET_PER_HOUR: '0', ...settings });
   const { broker, stop } = startDatasources({
     ...{ config, fetch, metrics, log, agents: startAgents(config), store: new LocalStore() },
-    sealer: new Sealer(config.UPSTREAM_CLIENT_SECRET),
+    sealer: new Sealer(config),
   });
   const look = async (life, id) => {
     for (const change of life) if (change.at <= now) change.seenFrom ??= now;

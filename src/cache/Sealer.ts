@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 
 const keyIdBytes = 4;
@@ -17,17 +18,15 @@ export class Sealer {
   #rings: readonly KeyRing[] = [];
 
   /** Without encryption keys, the client secret takes their place. */
-  constructor(
-    private readonly clientSecret: Secret,
-    private readonly encryptionKeys: readonly Secret[] = [],
-  ) {
+  constructor(private readonly config: Pick<Config, 'UPSTREAM_CLIENT_SECRET' | 'CACHE_ENCRYPTION_KEY'>) {
     this.renew();
   }
 
-  /** Derives the keys again, after the client secret has changed. */
-  renew(): void {
-    const keys = this.encryptionKeys.map((key) => keyRing('encryption-key', key));
-    this.#rings = keys.length > 0 ? keys : [keyRing('client-secret', this.clientSecret)];
+  /** Derives the keys again, after the client secret has changed. Returns whether they depend on it. */
+  renew(): boolean {
+    const { UPSTREAM_CLIENT_SECRET: secret, CACHE_ENCRYPTION_KEY: keys } = this.config;
+    this.#rings = keys?.map((key) => keyRing('encryption-key', key)) ?? [keyRing('client-secret', secret)];
+    return keys === undefined;
   }
 
   /** The stored name for `parts`. JSON separates the parts, and escapes lone surrogates, which in UTF-8 are all equal. */

@@ -65,7 +65,7 @@ function aboutTaxpayer(use: 'read' | 'write', work: (about: About) => Promise<Fi
       if (isSandbox) {
         throw new ConfigError('UPSTREAM_BASE_URL is not set: the embedded sandbox keeps nothing after it stops');
       }
-      const sealer = new Sealer(config.UPSTREAM_CLIENT_SECRET, config.CACHE_ENCRYPTION_KEY);
+      const sealer = new Sealer(config);
       const taxpayer = sealer.digest('taxpayer', id);
       return withStore(url, use, (store) => {
         return work({ id, taxpayer, sealed: new SealedStore({ store, sealer, ...config }), store: shownStore(url) });
@@ -80,8 +80,7 @@ export const pseudonym: Command = {
   options: ['issuer'],
   async run(argument, { issuer }) {
     if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
-    const config = loadConfig();
-    const sealer = new Sealer(config.UPSTREAM_CLIENT_SECRET, config.CACHE_ENCRYPTION_KEY);
+    const sealer = new Sealer(loadConfig());
     const hashes =
       issuer === undefined
         ? sealer.digests('taxpayer', identifiers.taxpayerId(argument))

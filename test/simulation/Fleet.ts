@@ -262,7 +262,7 @@ export class Fleet {
     const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
     const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
-    const sealer = new Sealer(secret);
+    const sealer = new Sealer({ ...this.#config, UPSTREAM_CLIENT_SECRET: secret });
     const sealed = new SealedStore({ store, sealer, ...this.#config });
     const subject = this.#taxpayer(taxpayer);
     const id = runtime.randomUUID();

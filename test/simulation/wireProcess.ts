@@ -45,9 +45,10 @@ export function wireProcess({ world, node, line, config, fetch, secret }: Parts)
     },
   });
   const clientSecret = new Secret(secret());
-  const sealer = new Sealer(clientSecret);
+  const own = { ...config, UPSTREAM_CLIENT_SECRET: clientSecret };
+  const sealer = new Sealer(own);
   const wired = startDatasources({
-    config: { ...config, UPSTREAM_CLIENT_SECRET: clientSecret },
+    config: own,
     ...{ log, metrics, agents: startAgents(config), store, sealer },
     fetch: fetch as never,
   });

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import { Secret } from '../../src/config/Secret.js';
 import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifiers, type TaxpayerId } from '../../src/datasources/identifiers.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
@@ -85,7 +84,7 @@ export async function startFleet({ size = 1, freshness, aheadMs = [], ...setting
         }),
         agents: startAgents(config),
         store: shared,
-        sealer: new Sealer(new Secret(sandbox.clientSecret)),
+        sealer: new Sealer(config),
       }),
     );
     return {

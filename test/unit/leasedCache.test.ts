@@ -3,7 +3,7 @@ import { isYoungerThan } from '../../src/cache/Entry.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/Sealer.js';
-import { Secret } from '../../src/config/Secret.js';
+import { loadConfig } from '../../src/config/config.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { pause } from '../../src/process/pause.js';
 import { LocalStore } from '../../src/stores/LocalStore.js';
@@ -27,7 +27,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
   } satisfies Leases & Pick<Store, 'forget' | 'note'>);
   const kept: string[] = [];
   const sealed = new SealedStore({
-    ...{ store: seen, sealer: new Sealer(new Secret('planted-secret')) },
+    ...{ store: seen, sealer: new Sealer(loadConfig({})) },
     ...{ UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_API_VERSION: '' },
   });
   const cache = new LeasedCache<string>({

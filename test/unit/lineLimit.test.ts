@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import { Sealer } from '../../src/cache/Sealer.js';
-import { Secret } from '../../src/config/Secret.js';
+import { loadConfig } from '../../src/config/config.js';
 import { LineLimit } from '../../src/observability/LineLimit.js';
 import { createLogger } from '../../src/observability/log.js';
 
@@ -21,7 +21,7 @@ beforeEach(() => {
     const { level, time, pid, hostname, msg, ...fields } = JSON.parse(line);
     written.push(fields);
   };
-  limit = new LineLimit(createLogger('info', { write }), new Sealer(new Secret('secret')), true);
+  limit = new LineLimit(createLogger('info', { write }), new Sealer(loadConfig({})), true);
 });
 afterEach(() => {
   jest.useRealTimers();

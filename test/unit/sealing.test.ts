@@ -8,8 +8,11 @@ import { StoreError } from '../../src/stores/StoreError.js';
 import { times } from '../support/times.js';
 import { until } from '../support/until.js';
 
-const clientSecret = new Secret('planted-secret');
-const sealerOf = (byte: number) => new Sealer(clientSecret, [new Secret(Buffer.alloc(32, byte).toString('base64'))]);
+const UPSTREAM_CLIENT_SECRET = new Secret('planted-secret');
+const sealerOf = (byte: number) => {
+  const key = new Secret(Buffer.alloc(32, byte).toString('base64'));
+  return new Sealer({ UPSTREAM_CLIENT_SECRET, CACHE_ENCRYPTION_KEY: [key] });
+};
 const sealedIn = (store: LocalStore, UPSTREAM_API_VERSION = '1') =>
   new SealedStore({ store, sealer: sealerOf(1), UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_API_VERSION });
 const outcome = { ageMs: 0, begunAt: 0, ttlMs: 60_000 };
@@ -60,7 +63,10 @@ describe('Sealer', () => {
   });
 
   it('shows neither its secret nor a key derived from it', () => {
-    const shown = inspect(new Sealer(clientSecret), { showHidden: true, depth: 9 });
+    const shown = inspect(new Sealer({ UPSTREAM_CLIENT_SECRET, CACHE_ENCRYPTION_KEY: undefined }), {
+      showHidden: true,
+      depth: 9,
+    });
     expect(shown).not.toContain('planted');
     expect(shown).not.toMatch(/Buffer|[\da-f]{8}/);
   });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { anyone } from '../../../src/auth/caller.js';
 import { Sealer } from '../../../src/cache/Sealer.js';
+import { loadConfig } from '../../../src/config/config.js';
 import { Secret } from '../../../src/config/Secret.js';
 import { codesOf, postQuery, startTestGateway, type TestGateway } from '../../support/gateway.js';
 import { startRedis, type TestRedis } from '../../support/redis.js';
@@ -97,7 +98,7 @@ it('What is stored keeps its names: a build with others would forget idempotency
   await readToken(gateway.origin, known);
   sandbox.arm({ endpoint: 'taxpayerToken', fault: { status: 429 }, times: 1 });
   await readToken(gateway.origin, failing);
-  const sealer = new Sealer(new Secret(''), [new Secret(`${oldKey}`)]);
+  const sealer = new Sealer(loadConfig({ CACHE_ENCRYPTION_KEY: oldKey }));
   const names = [
     ['subject', known],
     ['token-budget', 'fleet', ''],

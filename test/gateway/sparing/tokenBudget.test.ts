@@ -44,7 +44,7 @@ it('the hourly budget of token calls is used in full, whichever members ask, and
 
 it('an hour that a process knows to be spent is over when the client secret changes, which names the counters', async () => {
   const secret = new Secret('before');
-  const sealer = new Sealer(secret);
+  const sealer = new Sealer({ UPSTREAM_CLIENT_SECRET: secret, CACHE_ENCRYPTION_KEY: undefined });
   const upstream = { UPSTREAM_BASE_URL: '', UPSTREAM_CLIENT_ID: '', UPSTREAM_API_VERSION: '' };
   const store = new SealedStore({ store: new LocalStore(), sealer, ...upstream });
   const told = { onBudget: () => {}, onEvent: () => {} };
