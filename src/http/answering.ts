@@ -46,7 +46,8 @@ export function refuseAtOnce(response: ServerResponse, headers = notCached): voi
   writeBody(response, 429, 'application/json', body, [...headers, 'retry-after', '1']);
 }
 
-export function writeJson({ response, dialect }: HttpFacts, answer: Answer, headers: string[]): void {
+export function writeJson(facts: HttpFacts, answer: Answer, headers = headersOf(facts.requestId)): void {
+  const { response, dialect } = facts;
   const { text, bytes } = answer;
   const status = dialect.statusOf(answer);
   if (status === partialSuccess) response.statusMessage = 'Partial Success';

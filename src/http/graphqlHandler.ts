@@ -1,10 +1,9 @@
-import type { Holder } from '../admission/Places.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { type Answer, OperationRecord } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { endOfTurn } from '../process/pause.js';
 import { type Accepted, plainJson, readAccept, type StreamTransport } from './accept.js';
-import { headersOf, refuseInTurn, writeJson } from './answering.js';
+import { refuseInTurn, writeJson } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
 import { HttpFacts, whenOver } from './facts.js';
 import type { Handler } from './HttpServer.js';
@@ -25,13 +24,12 @@ export function graphqlHandler(edge: Edge, always?: Accepted): Handler {
     // A client that takes no JSON gets even the answer to a query as a stream.
     const transport = json === undefined ? stream : 'http';
     const record = new OperationRecord(facts, transport ?? 'http');
-    let holder: Holder;
     let result: Answer | ResultStream;
     try {
       if (transport === undefined) throw badRequest(notAcceptable, 406);
       const identifying = authenticator.identify(request.headers);
       const identified = Object.assign(facts, identifying instanceof Promise ? await identifying : identifying);
-      holder = identified.caller.holder;
+      const { holder } = identified.caller;
       quota.admit(identified);
       result = await readGraphQLRequest(request, holder, edge, (asked) => {
         const operation = operations.prepare(record, identified, asked, stream);
@@ -45,15 +43,14 @@ export function graphqlHandler(edge: Edge, always?: Accepted): Handler {
       result = operations.refuse(record, error);
     }
     if (result.kind === 'refusal') return refuseInTurn(facts, quota, result);
-    const headers = headersOf(facts.requestId);
     if (result.kind === 'stream' || record.transport === stream) {
-      return writeStream(result, stream as StreamTransport, response, holder, headers, edge);
+      return writeStream(result, stream as StreamTransport, facts, edge);
     }
     // The answers of one turn are written in a row. A program that gets several, such as a router, is then woken once: waking
     // it takes a third of the time of a small request.
     await endOfTurn();
     result.release?.();
-    writeJson(facts, result, headers);
-    unread.holdAnswer(response, holder);
+    writeJson(facts, result);
+    unread.holdAnswer(response, facts.caller?.holder);
   };
 }

@@ -1,11 +1,11 @@
-import type { ServerResponse } from 'node:http';
-import type { Holder } from '../admission/Places.js';
 import { maskError } from '../errors/maskError.js';
 import type { Answer } from '../operations/Operation.js';
 import type { ResultStream } from '../operations/ResultStream.js';
 import { atTime } from '../process/pause.js';
 import type { StreamTransport } from './accept.js';
+import { headersOf } from './answering.js';
 import { type Edge, shuttingDown } from './edge.js';
+import type { HttpFacts } from './facts.js';
 
 const interrupted = (requestId: string) =>
   JSON.stringify({ payload: null, errors: [maskError(shuttingDown, { requestId, openSchema: false })] });
@@ -38,13 +38,11 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-/** Writes the answers of a subscription, or one answer, after the usual `headers`. Resolves when the stream has ended. */
+/** Writes the answers of a subscription, or one answer. Resolves when the stream has ended. */
 export async function writeStream(
   result: Answer | ResultStream,
   form: StreamTransport,
-  response: ServerResponse,
-  holder: Holder,
-  headers: readonly string[],
+  { response, requestId, caller }: HttpFacts,
   { unread, draining, metrics, config }: Edge,
 ): Promise<void> {
   const { contentType, opening, answer, heartbeat, interruption, completion } = streamFormats[form];
@@ -59,7 +57,7 @@ export async function writeStream(
         resolve();
       });
     });
-    const release = unread.hold(socket, holder, response.writableLength);
+    const release = unread.hold(socket, caller?.holder, response.writableLength);
     await taken;
     release?.();
   };
@@ -68,7 +66,7 @@ export async function writeStream(
     return write(Buffer.from(answer(text)));
   };
 
-  response.writeHead(200, [...headers, 'content-type', contentType, 'x-accel-buffering', 'no']);
+  response.writeHead(200, [...headersOf(requestId), 'content-type', contentType, 'x-accel-buffering', 'no']);
   response.write(opening); // not timed: what follows at once is taken together with it, and may be long
   if (result.kind !== 'stream') {
     void send(result); // not awaited: that would keep the text in memory beside its bytes
@@ -79,9 +77,8 @@ export async function writeStream(
   const beating = setInterval(() => {
     if (response.writableLength === 0) void write(Buffer.from(heartbeat));
   }, config.keepAliveMs);
-  const { caller, requestId } = result.operation.facts;
   // Also while the client reads nothing: the source must not run on for an expired token.
-  const forgetExpiry = atTime(caller.expiresAt, () => result.endSource());
+  const forgetExpiry = atTime(result.operation.facts.caller.expiresAt, () => result.endSource());
   try {
     await result.sendTo(send);
   } finally {
