@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import proxyaddr from 'proxy-addr';
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
+import { urlOf } from '../process/hosts.js';
 import { codeOf } from '../process/systemErrors.js';
 
 // What the text of a variable may be; the message of a failed check is shown to the operator.
@@ -79,8 +80,7 @@ export const scopesMap = z.string().transform((json, context) => {
 /** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
 const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\*]+$/;
 export const origin = fitting(
-  (address) =>
-    appOrigin.test(address) || (!address.includes('*') && URL.canParse(address) && new URL(address).origin === address),
+  (address) => appOrigin.test(address) || (!address.includes('*') && urlOf(address)?.origin === address),
   'must be origins as browsers send them, such as https://app.example or capacitor://localhost, without a slash at the end and without *, separated by commas',
 );
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
 import { GatewayError } from '../errors/errors.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
-import { isLoopback } from '../process/hosts.js';
+import { isLoopback, urlOf } from '../process/hosts.js';
 import type { Surroundings } from '../services.js';
 
 /** Most refused origins that are logged: anybody can send any number of them. */
@@ -48,17 +48,15 @@ export class Origins {
 
   #mayAsk({ headers: { origin, host } }: IncomingMessage): boolean {
     if (origin === undefined || this.#allows(origin)) return true;
-    if (!URL.canParse(origin)) return false;
-    const page = new URL(origin);
-    const address = `${page.protocol}//${host}`;
-    return URL.canParse(address) && new URL(address).host === page.host; // our own page
+    const page = urlOf(origin);
+    return page !== undefined && urlOf(`${page.protocol}//${host}`)?.host === page.host; // our own page
   }
 
   #allows(origin: string): boolean {
     const { CORS_ORIGINS, AUTH_MODE } = this.surroundings.config;
     if (CORS_ORIGINS.includes(origin)) return true;
     // In developer mode, every page of this machine may ask.
-    return AUTH_MODE === 'developer' && URL.canParse(origin) && isLoopback(new URL(origin).hostname);
+    return AUTH_MODE === 'developer' && isLoopback(urlOf(origin)?.hostname ?? '');
   }
 
   #logRefused(origin = ''): void {

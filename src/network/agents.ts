@@ -5,7 +5,7 @@ import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
-import { inUrl, isLoopback } from '../process/hosts.js';
+import { inUrl, isLoopback, urlOf } from '../process/hosts.js';
 import { codeOf } from '../process/systemErrors.js';
 import { followPemFiles, type Pem, type PemFiles, type Reporting, readPemFiles } from './pemFiles.js';
 
@@ -214,6 +214,5 @@ function forwardingAgent({ url, headers }: ProxyAddress): HttpAgent {
 /** The canonical form of a host: `.EXAMPLE.com.` becomes `example.com`, and `[2001:db8:0::7]` becomes `2001:db8::7`. */
 function plainHost(entry: string): string {
   const name = entry.toLowerCase().replace(/^[.[]|[.\]]$/g, '');
-  const asAddress = `http://[${name}]`;
-  return URL.canParse(asAddress) ? new URL(asAddress).hostname.slice(1, -1) : name;
+  return urlOf(`http://[${name}]`)?.hostname.slice(1, -1) ?? name;
 }

@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import dataHandler from 'ioredis/built/DataHandler.js';
+import { urlOf } from '../process/hosts.js';
 import { ConfigError } from '../process/systemErrors.js';
 
 type RedisAddress = ReturnType<typeof parseRedisUrl>;
@@ -121,7 +122,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
 
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
   const address = `redis://${text}`;
-  const { hostname = '', port = '' } = URL.canParse(address) ? new URL(address) : {};
+  const { hostname = '', port = '' } = urlOf(address) ?? {};
   if (hostname === '' || /\s/.test(text)) throw misread('has a host that is not of the form name:port');
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || defaultPort) };
 }
