@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Release } from '../admission/Places.js';
 import { badRequest, type GraphQLRequest, headBytes, requestOf } from '../operations/GraphQLRequest.js';
-import { isObject } from '../process/json.js';
+import { isObject, utf8 } from '../process/json.js';
 import { isJson, readAccept } from './accept.js';
 import type { Edge } from './edge.js';
 
@@ -111,8 +111,6 @@ function readBody(request: IncomingMessage, holder: Holder, { places, config }: 
     request.on('data', take).on('end', end).on('error', fail);
   });
 }
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function requestOfBody(bytes: Buffer, { operations }: Edge): GraphQLRequest {
   const mistake = 'The body must be valid JSON in UTF-8';

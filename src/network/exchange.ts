@@ -1,5 +1,6 @@
 import nodeFetch, { type RequestInit, type Response } from 'node-fetch';
 import { GatewayError } from '../errors/errors.js';
+import { utf8 } from '../process/json.js';
 import { giveUpAfter } from '../process/pause.js';
 import { codeOf } from '../process/systemErrors.js';
 import type { Agents } from './agents.js';
@@ -143,8 +144,6 @@ export function secondsIn(header: string | null, now: number): number | undefine
   if (!(seconds >= 0 && seconds <= longestBelievableSeconds)) return undefined;
   return Math.min(Math.max(0, seconds), longestWaitSeconds); // 0, not -0, for a date of this second
 }
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function parse(bytes: ArrayBuffer): unknown {
   try {

@@ -13,6 +13,9 @@ export function isNestedWithin(value: unknown, levels: number): boolean {
   return members.length === 0 || (levels > 0 && members.every((member) => isNestedWithin(member, levels - 1)));
 }
 
+/** Decodes UTF-8, the only encoding of JSON (RFC 8259, section 8.1); throws a TypeError for bytes that are none. */
+export const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
