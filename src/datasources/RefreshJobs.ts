@@ -64,7 +64,7 @@ export class RefreshJobs {
           Math.min(JOB_POLL_MAX_MS, Math.max(JOB_POLL_MIN_MS, unchangedForMs / 2)) * (0.9 + Math.random() / 5),
         retryMs: { first: JOB_POLL_MIN_MS, longest: JOB_POLL_MAX_MS },
       },
-      options.watching,
+      options,
     );
   }
 

@@ -51,11 +51,10 @@ export interface ReadCall extends CallOptions {
 type CacheSetting = 'store' | 'memoryBytes' | 'workMs' | 'calls' | 'onRead' | 'onBytes';
 
 /** What every cached read of the service needs. */
-export interface ReadingOptions extends Pick<LeasedCacheOptions<unknown>, CacheSetting> {
+export interface ReadingOptions extends Pick<LeasedCacheOptions<unknown>, CacheSetting>, WatcherOptions {
   readonly service: TaxpayerService;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
-  readonly watching: WatcherOptions;
 }
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */

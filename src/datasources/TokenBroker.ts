@@ -92,7 +92,7 @@ export class TokenBroker implements MemoryKeeper {
         intervalMs: (view) => this.freshMs(view),
         retryMs: { first: 1000, longest: 900_000 },
       },
-      options.watching,
+      options,
     );
     this.#budget = new TokenBudget(options);
   }

@@ -1,7 +1,9 @@
 import { setMaxListeners } from 'node:events';
-import type { Holder } from '../admission/Places.js';
+import type { Holder, Places } from '../admission/Places.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
+import type { Config } from '../config/config.js';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import type { Metrics } from '../observability/Metrics.js';
 import { LatestValue } from './LatestValue.js';
 import type { ReadCall } from './TaxpayerService.js';
 
@@ -28,13 +30,10 @@ interface Watched<View extends Timed> {
   readonly retryMs: { readonly first: number; readonly longest: number };
 }
 
-export interface WatcherOptions {
-  /** How many calls of a caller are under way. */
-  readonly callsOf: (holder: Holder) => number;
-  /** A watch ends normally after this time, in milliseconds. */
-  readonly watchMaxMs: number;
-  /** Readers have come or left: `change` is 1 or -1. */
-  readonly onReaders: (kind: string, change: number) => void;
+/** `watchMaxMs`: a watch ends normally after this time. `places` tell how many calls of a caller are under way. */
+export interface WatcherOptions extends Pick<Config, 'watchMaxMs'> {
+  readonly places: Places;
+  readonly metrics: Metrics;
 }
 
 export interface WatchOptions extends ReadCall {
@@ -68,12 +67,12 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
   watch(id: string, { onEnd, signal, maxMs = Infinity, ...call }: WatchOptions = {}) {
-    const { callsOf, watchMaxMs, onReaders } = this.options;
-    const loop = this.#loops.get(id) ?? new PollLoop(id, this.watched, callsOf, () => this.#loops.delete(id));
+    const { places, watchMaxMs, metrics } = this.options;
+    const loop = this.#loops.get(id) ?? new PollLoop(id, this.watched, places, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     const views = new LatestValue<View>(() => {
       clearTimeout(timer);
-      onReaders(this.watched.kind, -1);
+      metrics.watchers.add(this.watched.kind, -1);
       loop.leave(reader);
       onEnd?.();
     });
@@ -82,7 +81,7 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
     const timer = setTimeout(end, Math.min(maxMs, watchMaxMs)).unref();
     if (signal) setMaxListeners(0, signal); // each field of a request may wait
     signal?.addEventListener('abort', end);
-    onReaders(this.watched.kind, 1);
+    metrics.watchers.add(this.watched.kind, 1);
     if (this.#stopped || signal?.aborted) end();
     else loop.join(reader);
     return views;
@@ -132,7 +131,7 @@ class PollLoop<View extends Timed> {
   constructor(
     private readonly id: string,
     private readonly watched: Watched<View>,
-    private readonly callsOf: WatcherOptions['callsOf'],
+    private readonly places: Places,
     private readonly onEnd: () => void,
   ) {}
 
@@ -184,7 +183,7 @@ class PollLoop<View extends Timed> {
     const isOver = () => this.#timer !== timer || this.#readers.size === 0;
     const asked = new Set<Holder>();
     // Callers pay in turn, but those with fewer calls come first, because a poll waits with the other calls of its caller.
-    const callsOf = ({ call }: Reader<View>) => this.callsOf(call.holder);
+    const callsOf = ({ call }: Reader<View>) => this.places.held('calls', call.holder);
     const payers = newcomer ? [newcomer] : [...this.#readers].sort((one, other) => callsOf(one) - callsOf(other));
     for (const reader of payers) {
       const { holder } = reader.call;

@@ -48,11 +48,6 @@ export function startDatasources(options: DatasourcesOptions) {
   const maxWaiting = maxQueries + bounds.watches.perHolder;
   const decisionCalls = new CallQueue({ ...queueing, resource: 'decisions', maxWaiting });
   const onBytes = (holder: Holder, bytes: number) => quota?.spend(holder, bytes / bytesPerMs);
-  const watching = {
-    watchMaxMs: config.watchMaxMs,
-    callsOf: (holder: Holder) => places.held('calls', holder),
-    onReaders: (kind: string, change: number) => metrics.watchers.add(kind, change),
-  };
   const shared = {
     ...config,
     store: sealed,
@@ -60,7 +55,8 @@ export function startDatasources(options: DatasourcesOptions) {
     calls,
     workMs: deadlineMs,
     keepMs,
-    watching,
+    places,
+    metrics,
     onRead: metrics.onRead,
     onBytes,
   };
