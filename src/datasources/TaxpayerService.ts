@@ -1,10 +1,12 @@
 import type { LeasedCacheOptions } from '../cache/Entry.js';
 import type { SealedStore } from '../cache/SealedStore.js';
-import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import { NoAnswer } from '../network/exchange.js';
+import { episodes } from '../observability/episodes.js';
+import type { Surroundings } from '../services.js';
 import {
+  byEndpoint,
   type CallOptions,
   type ClientEndpoint,
   clientEndpoints,
@@ -17,17 +19,18 @@ import type { WatcherOptions } from './Watcher.js';
 import type { ClientLink, ClientLinkRequest, JobStatus, TokenRecord } from './wire.js';
 import { decodeClientLink, decodeJobStatus, decodeTokenRecord } from './wire.js';
 
-interface TaxpayerServiceOptions {
-  readonly config: Config;
+interface TaxpayerServiceOptions extends Pick<Surroundings, 'config' | 'log' | 'metrics'> {
   readonly http: ResilientFetch;
   /** Holds the pauses of the fleet. */
   readonly store: SealedStore;
-  readonly onPause: (endpoint: Endpoint, reason: PauseReason) => void;
-  /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
-  readonly onOutcome: (endpoint: Endpoint, failure?: NoAnswer) => void;
 }
 
-type PauseReason = 'rate-limited' | 'credentials-rejected';
+/** For the log, why the fleet pauses its calls. */
+const pauseCauses = {
+  'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
+  'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
+} as const;
+type PauseReason = keyof typeof pauseCauses;
 
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsPauseMs = 30_000;
@@ -62,7 +65,18 @@ export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
-  constructor(private readonly options: TaxpayerServiceOptions) {}
+  /** Logs the troubles of each endpoint when they begin and when they end. */
+  readonly #report;
+
+  constructor(private readonly options: TaxpayerServiceOptions) {
+    const { config, log } = options;
+    // Longer than the pause between two reads of a record that keeps failing: reads of other records, which succeed meanwhile,
+    // must not end the episode.
+    const quietMs = Math.max(config.BREAKER_RESET_MS, config.JOB_POLL_MAX_MS) + 5000;
+    const begins = 'calls to the service are failing';
+    const ends = 'calls to the service work again';
+    this.#report = byEndpoint((endpoint) => episodes({ log, about: { endpoint }, begins, ends, quietMs }));
+  }
 
   /**
    * Creates a client link (interface, 4.1). Sends exactly the members that `request` has, at most once.
@@ -90,13 +104,14 @@ export class TaxpayerService {
   }
 
   /**
-   * What a 2xx answer says: any 2xx will do, because its content is checked. Reports to `onOutcome` such an answer or a failure of
-   * the service. Other answers, such as a 404, are not reported: a 403 may concern one caller alone, and a pause is reported by
+   * What a 2xx answer says: any 2xx will do, because its content is checked. Reports such an answer or a failure of the
+   * service. Other answers, such as a 404, are not reported: a 403 may concern one caller alone, and a pause is reported by
    * itself.
    */
   async #call<T>(call: Call<T>): Promise<T> {
-    const { config, http, store, onOutcome } = this.options;
+    const { config, http, store } = this.options;
     const { endpoint, path, body, token } = call;
+    const report = this.#report[endpoint];
     const { UPSTREAM_CLIENT_SECRET: secret } = config;
     const ours = `${config.UPSTREAM_CLIENT_ID}:${secret.reveal()}`;
     const bearer = token?.reveal() ?? Buffer.from(ours).toString('base64');
@@ -122,11 +137,11 @@ export class TaxpayerService {
     });
     const { status, value, retryAfterSeconds } = await calling.catch((error) => {
       const failure = error.cause ?? error; // the cause of an unknown outcome
-      if (failure instanceof NoAnswer) onOutcome(endpoint, failure);
+      if (failure instanceof NoAnswer) report(failure.kind, failure.reason);
       throw error;
     });
     if (value !== undefined) {
-      onOutcome(endpoint);
+      report(undefined);
       return value;
     }
     if (status === 429) {
@@ -150,10 +165,13 @@ export class TaxpayerService {
 
   /** Keeps the whole fleet from calling the endpoints with this secret for a time. Returns the error for the caller. */
   async #pause(paused: readonly Endpoint[], fingerprint: string, reason: PauseReason, forMs: number) {
-    const { store, onPause } = this.options;
+    const { store, metrics } = this.options;
     // A longer pause that was asked for earlier stays in force.
     await Promise.all(paused.map((each) => store.beginCoolDown(pauseOf(each, fingerprint), reason, forMs)));
-    for (const each of paused) onPause(each, reason);
+    for (const each of paused) {
+      metrics.callsPaused.add(`${each} ${reason}`);
+      this.#report[each](reason, pauseCauses[reason]);
+    }
     return pausedError(reason, forMs);
   }
 }

@@ -5,11 +5,10 @@ import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
 import { SealedStore } from '../cache/SealedStore.js';
 import type { Sealer } from '../cache/Sealer.js';
-import { episodes } from '../observability/episodes.js';
 import type { LineLimit } from '../observability/LineLimit.js';
 import type { Surroundings } from '../services.js';
 import type { Store } from '../stores/Store.js';
-import { byEndpoint, ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
+import { ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
 import { ClientLinks } from './ClientLinks.js';
 import { RefreshJobs } from './RefreshJobs.js';
 import { TaxpayerService } from './TaxpayerService.js';
@@ -39,7 +38,7 @@ export function startDatasources(options: DatasourcesOptions) {
   const keepMs = config.STORE_TTL_DAYS * 86_400_000;
   const sealed = new SealedStore({ store, sealer, ...config });
   const http = new ResilientFetch({ ...config, fetch, agents: agents.service, onTry: metrics.onTry });
-  const service = taxpayerService(options, http, sealed);
+  const service = new TaxpayerService({ ...options, http, store: sealed });
   const bounds = boundsFor(config);
   const places = new Places(bounds);
   const queueing = { places, maxWaitMs: deadlineMs, quota };
@@ -92,36 +91,4 @@ export function startDatasources(options: DatasourcesOptions) {
     stopWatches,
     stop,
   };
-}
-
-const pauseCauses = {
-  'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
-  'credentials-rejected': 'HTTP 401: the fleet stops calling for 30 s at a time',
-} as const;
-
-/** The service. The troubles of each endpoint are logged when they begin and when they end. */
-function taxpayerService(options: DatasourcesOptions, http: ResilientFetch, store: SealedStore): TaxpayerService {
-  const { config, log, metrics } = options;
-  // Longer than the pause between two reads of a record that keeps failing: reads of other records, which succeed meanwhile,
-  // must not end the episode.
-  const quietMs = Math.max(config.BREAKER_RESET_MS, config.JOB_POLL_MAX_MS) + 5000;
-  const report = byEndpoint((endpoint) =>
-    episodes({
-      log,
-      about: { endpoint },
-      begins: 'calls to the service are failing',
-      ends: 'calls to the service work again',
-      quietMs,
-    }),
-  );
-  return new TaxpayerService({
-    config,
-    http,
-    store,
-    onPause: (endpoint, reason) => {
-      metrics.callsPaused.add(`${endpoint} ${reason}`);
-      report[endpoint](reason, pauseCauses[reason]);
-    },
-    onOutcome: (endpoint, failure) => report[endpoint](failure?.kind, failure?.reason),
-  });
 }
