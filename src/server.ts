@@ -17,7 +17,7 @@ import { buildSchema } from './schema/buildSchema.js';
 import { explorerOperations } from './schema/explorerOperations.js';
 import { readProviders } from './schema/Provider.js';
 import { Vocabulary } from './schema/Vocabulary.js';
-import { type RunningServices, type Surroundings, startServices } from './services.js';
+import { type Surroundings, startServices } from './services.js';
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>;
 
@@ -117,10 +117,7 @@ async function startEmbeddedSandbox(): Promise<Sandbox> {
   return startSandbox();
 }
 
-function operationsOf(
-  parts: Surroundings & RunningServices & Omit<Services, 'vocabulary'>,
-  tracing: Tracing | undefined,
-): Operations {
+function operationsOf(parts: Surroundings & Omit<Services, 'vocabulary'>, tracing: Tracing | undefined): Operations {
   const { config, log, metrics, logOperation } = parts;
   const providers = readProviders(config.PROVIDERS_FILE);
   const vocabulary = new Vocabulary(providers, (kind, value) => {

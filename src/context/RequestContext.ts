@@ -1,27 +1,22 @@
 import DataLoader from 'dataloader';
-import type { Quota } from '../admission/Quota.js';
 import type { Profile, Scope, TaxpayerScope } from '../auth/caller.js';
 import type { Decision, DecisionPoint, Question } from '../auth/DecisionPoint.js';
-import type { Config } from '../config/config.js';
 import type { CreatedLink } from '../datasources/ClientLinks.js';
 import { identifiers } from '../datasources/identifiers.js';
 import { faultOfMetadata } from '../datasources/metadata.js';
-import type { Datasources } from '../datasources/startDatasources.js';
 import type { ReadCall } from '../datasources/TaxpayerService.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput, GatewayError, tokenRequired } from '../errors/errors.js';
-import type { AuditAction, LineLimit } from '../observability/LineLimit.js';
+import type { AuditAction } from '../observability/LineLimit.js';
 import type { OperationContext, OperationFacts } from '../operations/Operation.js';
 import { bytesLeftAfter } from '../process/json.js';
 import { Trail } from '../process/Trail.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
+import type { RunningServices, Surroundings } from '../services.js';
 import { TaxpayerAccess } from './TaxpayerAccess.js';
 
 /** What every request works with; started once, with the gateway. */
-export interface Services extends Datasources {
-  readonly quota: Quota;
-  readonly lines: LineLimit;
-  readonly config: Config;
+export interface Services extends RunningServices, Pick<Surroundings, 'config'> {
   readonly vocabulary: Vocabulary;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;

@@ -29,8 +29,6 @@ const maxQueries = 1000;
 /** Bytes of an entry that take another millisecond to read, unpack and check. */
 const bytesPerMs = 100_000;
 
-export type Datasources = ReturnType<typeof startDatasources>;
-
 /** Starts what reads and writes at the service, over a store that is open. */
 export function startDatasources(options: DatasourcesOptions) {
   const { config, metrics, agents, store, sealer, fetch, lines, quota } = options;

@@ -1,19 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Holder, Places, Release } from '../admission/Places.js';
-import type { Quota } from '../admission/Quota.js';
 import type { Authenticator } from '../auth/Authenticator.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Operations } from '../operations/Operations.js';
-import type { Surroundings } from '../services.js';
+import type { RunningServices, Surroundings } from '../services.js';
 import { addressReader, whenOver } from './facts.js';
 import { Origins } from './origins.js';
 
-interface EdgeOptions extends Surroundings {
+interface EdgeOptions extends Surroundings, Pick<RunningServices, 'quota' | 'places'> {
   readonly operations: Operations;
-  readonly quota: Quota;
   readonly authenticator: Authenticator;
-  readonly places: Places;
   /** The operations with which the explorers open, each in a tab. */
   readonly explorerOperations: readonly string[];
   /** Aborts when the process drains: no stream begins any more, and open sockets close once they are idle. */

@@ -1,12 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLFormattedError, GraphQLSchema, OperationTypeNode } from 'graphql';
-import type { Holder, Places, Release } from '../admission/Places.js';
-import type { Quota } from '../admission/Quota.js';
+import type { Holder, Release } from '../admission/Places.js';
 import type { Identity } from '../auth/Authenticator.js';
 import type { ErrorCode } from '../errors/errors.js';
-import type { LineLimit } from '../observability/LineLimit.js';
 import type { Trail } from '../process/Trail.js';
-import type { Surroundings } from '../services.js';
+import type { RunningServices, Surroundings } from '../services.js';
 import { type Client, noValues, type Variables } from './GraphQLRequest.js';
 import type { KnownOperation } from './KnownOperations.js';
 
@@ -129,11 +127,10 @@ export interface Operation extends OperationRecord {
 }
 
 /** What operations are run with; started once, with the gateway. */
-export interface OperationsOptions extends Pick<Surroundings, 'config' | 'log' | 'stopped'> {
+export interface OperationsOptions
+  extends Pick<Surroundings, 'config' | 'log' | 'stopped'>,
+    Pick<RunningServices, 'lines' | 'quota' | 'places'> {
   readonly schema: GraphQLSchema;
-  readonly lines: LineLimit;
-  readonly quota: Quota;
-  readonly places: Places;
   /** `fields`: how many the operation answers; `trail`: that of the subscription, if it is for one of its events. */
   readonly contextFor: (facts: OperationFacts, fields: number, trail?: Trail) => OperationContext;
   /** Called once for each operation, refused request and connection turned away, at its end. */
