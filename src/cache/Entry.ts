@@ -1,6 +1,6 @@
 import { errorCodes, GatewayError } from '../errors/errors.js';
 import type { Stored } from '../stores/Store.js';
-import type { SealedStore, SubjectField } from './SealedStore.js';
+import type { SealedStore } from './SealedStore.js';
 
 /** A cached answer of the service. */
 export interface Entry<Value> {
@@ -64,7 +64,7 @@ export interface LeasedCacheOptions<Value> {
   readonly codec: Codec<Value>;
   /** How long a stored value counts, in milliseconds. Redis has it longer, for as long as the record that it is a field of. */
   readonly ttlMs: (value: Value) => number;
-  /** The label of metrics. */
+  /** The kind of its entries: in the store, and as a label of metrics. */
   readonly kind: string;
   /** Most bytes of the entries that memory keeps. */
   readonly memoryBytes: number;
@@ -77,8 +77,8 @@ export interface LeasedCacheOptions<Value> {
      */
     run<T>(holder: string | undefined, read: () => T | Promise<T>): Promise<T>;
   };
-  /** The field of the store that holds the entry with this id. */
-  readonly fieldOf: (id: string) => SubjectField;
+  /** Whom the entry with this id is about, and what tells it apart if there may be several. */
+  readonly idsOf: (id: string) => readonly [subject: string, id?: string];
   /** Told of each entry that memory takes: one that was fetched, or a newer one of the store. */
   readonly onKept: (id: string, entry: Entry<Value>) => void;
   readonly onRead: (kind: string, tier: CacheTier) => void;

@@ -118,10 +118,10 @@ export class LeasedCache<Value> implements MemoryKeeper {
   }
 
   forget(isMeant: (subject: string) => boolean): void {
-    const { fieldOf } = this.options;
+    const { idsOf } = this.options;
     for (const known of [this.#memory, this.#flights]) {
       // Without its flight, a read keeps no result, and later readers start a new one.
-      for (const id of [...known.keys()]) if (isMeant(fieldOf(id).subject)) known.delete(id);
+      for (const id of [...known.keys()]) if (isMeant(idsOf(id)[0])) known.delete(id);
     }
   }
 
@@ -140,9 +140,9 @@ export class LeasedCache<Value> implements MemoryKeeper {
 
   /** Asks the store again and again until it gives an acceptable entry, the failure of another process, or the lease. */
   async #load(reader: Reader<Value>): Promise<Entry<Value>> {
-    const { store, codec, workMs, fieldOf, kind, onRead } = this.options;
+    const { store, codec, workMs, idsOf, kind, onRead } = this.options;
     const waitsUntil = performance.now() + 2 * workMs + leaseMarginMs;
-    const place = store.placeOf(fieldOf(reader.id));
+    const place = store.placeOf(kind, ...idsOf(reader.id));
     // An entry that memory has and the reader does not accept need not come from the store again.
     const held = this.#memory.peek(reader.id);
     let refused = held && !reader.acceptable(held) ? held.version : undefined;

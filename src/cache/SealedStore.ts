@@ -4,14 +4,6 @@ import type { Acquired, Field, Item, Outcome, Place, Store, Wish } from '../stor
 import { StoreError } from '../stores/StoreError.js';
 import type { Sealer } from './Sealer.js';
 
-/** A field about `subject` as readable parts; only their keyed hashes leave the process. */
-export interface SubjectField {
-  readonly subject: string;
-  readonly kind: string;
-  /** Tells several fields of a kind apart. */
-  readonly id?: string;
-}
-
 /** The name of an item as readable parts. */
 type ItemName = readonly string[];
 
@@ -156,7 +148,8 @@ export class SealedStore {
     return sealer.name([UPSTREAM_BASE_URL, UPSTREAM_CLIENT_ID, ...name]);
   }
 
-  placeOf({ subject, kind, id }: SubjectField): Place {
+  /** The field about `subject` with an entry of this kind; `id` tells several apart. Only keyed hashes leave the process. */
+  placeOf(kind: string, subject: string, id?: string): Place {
     const field = id === undefined ? kind : `${kind}:${this.options.sealer.name([kind, id]).slice(0, 22)}`;
     return { record: this.#recordOf(subject), field };
   }

@@ -43,10 +43,7 @@ export class RefreshJobs {
       workMs: 2 * options.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: storedObservation.parse },
       ttlMs: ({ job }) => (isFinalJob(job) ? keepMs : processingTtlMs),
-      fieldOf: (id) => {
-        const [subject, jobId] = idsOf(id);
-        return { subject, kind: 'job', id: jobId };
-      },
+      idsOf,
       onKept: (id, entry) => {
         if (this.#isFresh(entry, statusFreshMs)) this.watches.offer(id, entry);
       },
@@ -56,7 +53,7 @@ export class RefreshJobs {
         kind: 'job',
         // Any status read after the known one will do: another process may have polled in this interval.
         read: (id, knownAt, call) => this.status(...idsOf(id), call, knownAt && performance.now() - knownAt),
-        taxpayerIn: (id) => idsOf(id)[0],
+        idsOf,
         known: (id) => this.cache.inMemory(id),
         newsOf: ({ value }) => value.job.status,
         isFinal: ({ value }) => isFinalJob(value.job),

@@ -75,7 +75,7 @@ export class TokenBroker implements MemoryKeeper {
       kind: 'token',
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer ? options.keepMs : absenceMs),
-      fieldOf: (subject) => ({ subject, kind: 'token' }),
+      idsOf: (id) => [id],
       onKept: (id, entry) => {
         if (hasRecord(entry) && this.#isFresh(entry)) this.watches.offer(id, entry);
       },
@@ -85,7 +85,7 @@ export class TokenBroker implements MemoryKeeper {
         kind: 'token',
         read: (id, _, call) =>
           this.#read(id as TaxpayerId, { acceptable: (entry) => this.#isFresh(entry) }, { ...call, isWatch: true }),
-        taxpayerIn: (id) => id,
+        idsOf: (id) => [id],
         known: (id, isFailing) => this.known(id, isFailing),
         newsOf: ({ value, stale }) => (stale ? 'stale' : digestOf(value.record)),
         isFinal: ({ value }) => isFinalRecord(value.record),

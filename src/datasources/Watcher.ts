@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Holder, Places } from '../admission/Places.js';
+import type { LeasedCacheOptions } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import type { Config } from '../config/config.js';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
@@ -13,12 +14,9 @@ export interface Timed {
 }
 
 /** How a {@link Watcher} reads, compares and schedules what it watches, by its id in the cache. Times are in milliseconds. */
-interface Watched<View extends Timed> {
-  /** The label of metrics. */
-  readonly kind: 'job' | 'token';
+interface Watched<View extends Timed> extends Pick<LeasedCacheOptions<View>, 'kind' | 'idsOf'> {
   /** Reads a view that is newer than one that was read at `knownAt`. */
   read(id: string, knownAt: number | undefined, call: ReadCall): View | Promise<View>;
-  taxpayerIn(id: string): string;
   /** The view in memory; `isFailing`: as it is shown while the service does not answer. */
   known(id: string, isFailing: boolean): View | undefined;
   /** What a view tells its readers. Of consecutive views with the same news, they get only the first. */
@@ -94,7 +92,7 @@ export class Watcher<View extends Timed> implements MemoryKeeper {
 
   /** Polls at once what is about the taxpayers that `isMeant` selects, because memory has forgotten them. */
   forget(isMeant: (taxpayerId: string) => boolean): void {
-    for (const [id, loop] of this.#loops) if (isMeant(this.watched.taxpayerIn(id))) loop.schedule(0);
+    for (const [id, loop] of this.#loops) if (isMeant(this.watched.idsOf(id)[0])) loop.schedule(0);
   }
 
   /** How many ids are polled. */

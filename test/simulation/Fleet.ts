@@ -302,7 +302,7 @@ export class Fleet {
   #learnNames(sealed: SealedStore) {
     this.#names.set(sealed.keyOf(['forgotten']), 'forgotten');
     for (const { id } of this.service.taxpayers) {
-      this.#names.set(sealed.placeOf({ subject: id, kind: 'token' }).record, id);
+      this.#names.set(sealed.placeOf('token', id).record, id);
       this.#names.set(sealed.keyOf(refusalName(id)), `refusal of ${id}`);
     }
     for (const key of ['key-0', 'key-1'])

@@ -35,7 +35,7 @@ function processOn(store: Store, changes: Partial<Leases> = {}) {
     ...{ kind: 'token', memoryBytes: 1_000_000, workMs: 60_000, ttlMs: () => 3_600_000 },
     codec: { encode: String, decode: String },
     calls: { run: async (_, work) => work() },
-    fieldOf: (subject) => ({ subject, kind: 'token' }),
+    idsOf: (id) => [id],
     onKept: (_id, { value }) => kept.push(value),
     onRead: () => {},
   });

@@ -75,7 +75,7 @@ describe('Sealer', () => {
 it('Two versions of the service share all names, but nothing that the service answered', async () => {
   const store = new LocalStore();
   const [old, next] = [sealedIn(store), sealedIn(store, '2')] as const;
-  const place = old.placeOf({ subject: 'own', kind: 'token' });
+  const place = old.placeOf('token', 'own');
   await old.settle(place, 'me', { ...outcome, version: 'v', value: 'secret' });
   expect(await next.acquire(place, { owner: 'me', leaseMs: 1 })).toMatchObject({ stored: { value: undefined } });
   await old.put(['key'], 'link', 60_000);
@@ -94,7 +94,7 @@ it('A claim whose answer was lost is withdrawn again and again until it was ther
 it('What was sealed for one taxpayer, field and version is nothing anywhere else', async () => {
   const store = new LocalStore();
   const sealed = sealedIn(store);
-  const own = sealed.placeOf({ subject: 'own', kind: 'token' });
+  const own = sealed.placeOf('token', 'own');
   await sealed.settle(own, 'me', { ...outcome, version: 'first', value: 'secret' });
   const wish = { owner: 'me', leaseMs: 1000 };
   const opened = async (place: typeof own) => {
@@ -104,8 +104,8 @@ it('What was sealed for one taxpayer, field and version is nothing anywhere else
   expect(await opened(own)).toBe('secret');
   const turn = await store.acquire(own, wish);
   const { version, value } = turn.state === 'found' ? turn.stored : { version: '', value: Buffer.of() };
-  const another = sealed.placeOf({ subject: 'another', kind: 'token' });
-  const ofAnother = sealed.placeOf({ subject: 'own', kind: 'job', id: 'job' });
+  const another = sealed.placeOf('token', 'another');
+  const ofAnother = sealed.placeOf('job', 'own', 'job');
   for (const place of [another, ofAnother]) await store.settle(place, 'me', { ...outcome, version, value });
   await store.settle(own, 'me', { ...outcome, version: 'second', value });
   expect(await Promise.all([own, another, ofAnother].map(opened))).toEqual([undefined, undefined, undefined]);
