@@ -20,7 +20,8 @@ interface CoolDown {
 }
 
 /** The service and its client are part of every name; a field that was read in another version counts as absent. */
-interface SealedStoreOptions extends Pick<Config, 'UPSTREAM_BASE_URL' | 'UPSTREAM_CLIENT_ID' | 'UPSTREAM_API_VERSION'> {
+export interface SealedStoreOptions
+  extends Pick<Config, 'UPSTREAM_BASE_URL' | 'UPSTREAM_CLIENT_ID' | 'UPSTREAM_API_VERSION'> {
   readonly store: Store;
   readonly sealer: Sealer;
 }

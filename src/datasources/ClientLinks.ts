@@ -1,25 +1,18 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
-import type { CallQueue } from '../admission/CallQueue.js';
-import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import { BoundedCache, heapPart, heldBytes } from '../process/memory.js';
 import { pause } from '../process/pause.js';
 import type { StoreError } from '../stores/StoreError.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
-import type { TaxpayerService } from './TaxpayerService.js';
+import type { ReadingOptions } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
 
 /** `replayed`: the link had been created before, with the same key and input. */
 export type CreatedLink = { readonly link: ClientLink; readonly replayed: boolean };
 
-interface ClientLinksOptions {
-  readonly service: TaxpayerService;
-  readonly store: SealedStore;
-  readonly calls: CallQueue;
-  /** Longest time a creation can be under way, in milliseconds. */
-  readonly workMs: number;
-}
+/** `workMs`: the longest time a creation can be under way. */
+type ClientLinksOptions = Pick<ReadingOptions, 'service' | 'store' | 'calls' | 'workMs'>;
 
 /** How long a key is remembered. */
 export const idempotencyHours = 24;

@@ -1,12 +1,13 @@
 import { isYoungerThan, type ReadRequest } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
+import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/memory.js';
 import { inTime } from '../process/pause.js';
 import { type BudgetEvent, TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
-import { digestOf, type FreshnessRule, freshMsOf, isFinalRecord, unchangedMsOf } from './freshness.js';
+import { digestOf, freshMsOf, isFinalRecord, unchangedMsOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type ReadCall, type ReadingOptions } from './TaxpayerService.js';
 import {
@@ -22,10 +23,11 @@ import {
 } from './tokenAnswer.js';
 import { Watcher } from './Watcher.js';
 
-interface TokenBrokerOptions extends ReadingOptions, TokenBudgetOptions {
-  readonly freshness: FreshnessRule;
-  /** Longest backoff for a record that cannot be read, in milliseconds. */
-  readonly BREAKER_RESET_MS: number;
+/** `BREAKER_RESET_MS`: also the longest backoff for a record that cannot be read. */
+interface TokenBrokerOptions
+  extends ReadingOptions,
+    TokenBudgetOptions,
+    Pick<Config, 'freshness' | 'BREAKER_RESET_MS'> {
   readonly onEvent: (event: TokenEvent) => void;
 }
 

@@ -1,16 +1,9 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { ageMsOf } from '../cache/Entry.js';
+import type { Config } from '../config/config.js';
 import type { TokenEntry, TokenReading } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
-
-/** How long a record is fresh: a share of the time it had been unchanged when it was read (RFC 9111, 4.2.2), within bounds. */
-export interface FreshnessRule {
-  /** 0 to 1. With 0 every record that can still change is fresh for `minMs`. */
-  readonly share: number;
-  readonly minMs: number;
-  readonly maxMs: number;
-}
 
 /** Whether the record has a status that the service will not change any more (interface, 3.1). */
 export function isFinalRecord({ status }: TokenRecord): boolean {
@@ -20,8 +13,11 @@ export function isFinalRecord({ status }: TokenRecord): boolean {
 /** Shortest time for which a record with a faulty part is fresh, in milliseconds: the service may mend it soon. */
 const faultyFreshMs = 5000;
 
-/** How long a record is fresh after it was read, in milliseconds. */
-export function freshMsOf(rule: FreshnessRule, { record, unchangedForMs }: TokenReading): number {
+/**
+ * How long a record is fresh after it was read, in milliseconds: a share (0 to 1) of the time it had been unchanged then (RFC 9111,
+ * 4.2.2), within bounds.
+ */
+export function freshMsOf(rule: Config['freshness'], { record, unchangedForMs }: TokenReading): number {
   if (isFinalRecord(record) && !record.faults) return rule.maxMs;
   const usualMs = Math.min(rule.maxMs, Math.max(rule.minMs, rule.share * unchangedForMs));
   return Math.round(record.faults ? Math.min(usualMs, Math.max(faultyFreshMs, unchangedForMs)) : usualMs);

@@ -3,24 +3,21 @@ import { boundsFor, type Holder, Places } from '../admission/Places.js';
 import type { Quota } from '../admission/Quota.js';
 import { Forgets } from '../cache/Forgets.js';
 import { leaseMarginMs } from '../cache/LeasedCache.js';
-import { SealedStore } from '../cache/SealedStore.js';
-import type { Sealer } from '../cache/Sealer.js';
+import { SealedStore, type SealedStoreOptions } from '../cache/SealedStore.js';
 import type { LineLimit } from '../observability/LineLimit.js';
 import type { Surroundings } from '../services.js';
-import type { Store } from '../stores/Store.js';
 import { ResilientFetch, type ResilientFetchOptions } from '../upstream/ResilientFetch.js';
 import { ClientLinks } from './ClientLinks.js';
 import { RefreshJobs } from './RefreshJobs.js';
 import { TaxpayerService } from './TaxpayerService.js';
 import { TokenBroker } from './TokenBroker.js';
 
-interface DatasourcesOptions extends Omit<Surroundings, 'stopped'> {
-  readonly store: Store;
-  readonly sealer: Sealer;
+interface DatasourcesOptions
+  extends Omit<Surroundings, 'stopped'>,
+    Pick<SealedStoreOptions, 'store' | 'sealer'>,
+    Pick<ResilientFetchOptions, 'fetch'> {
   /** Each creation, and each read that memory cannot answer, waits for its turn, and is charged. */
   readonly quota?: Quota;
-  /** Makes the HTTP requests. Default: node-fetch. */
-  readonly fetch?: ResilientFetchOptions['fetch'];
   readonly lines?: LineLimit;
 }
 

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Sealer } from '../../src/cache/Sealer.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
-import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifiers, type TaxpayerId } from '../../src/datasources/identifiers.js';
 import { startDatasources } from '../../src/datasources/startDatasources.js';
 import type { TokenEvent } from '../../src/datasources/TokenBroker.js';
@@ -29,7 +28,7 @@ export type Member = Fleet['members'][number];
 export interface FleetOptions extends Partial<Omit<Config, 'freshness'>> {
   readonly size?: number;
   /** Overrides of the default rule. */
-  readonly freshness?: Partial<FreshnessRule>;
+  readonly freshness?: Partial<Config['freshness']>;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
 }

@@ -1,5 +1,5 @@
 import { Secret } from '../../src/config/Secret.js';
-import { type FreshnessRule, freshMsOf, unchangedMsOf } from '../../src/datasources/freshness.js';
+import { freshMsOf, unchangedMsOf } from '../../src/datasources/freshness.js';
 import { tokenAnswerCodec } from '../../src/datasources/tokenAnswer.js';
 import type { TokenRecord } from '../../src/datasources/wire.js';
 
@@ -7,7 +7,7 @@ const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
 const day = 24 * hour;
-const rule: FreshnessRule = { share: 0.1, minMs: minute, maxMs: day };
+const rule = { share: 0.1, minMs: minute, maxMs: day };
 
 const record = (changes: Partial<TokenRecord> = {}) =>
   ({
@@ -22,7 +22,7 @@ const record = (changes: Partial<TokenRecord> = {}) =>
   }) as TokenRecord;
 
 describe('How long a record is fresh', () => {
-  it.each<[Partial<FreshnessRule>, number, number]>([
+  it.each<[Partial<typeof rule>, number, number]>([
     [{}, 0, minute],
     [{}, 9 * minute, minute],
     [{}, day, 2.4 * hour],
