@@ -126,7 +126,8 @@ export class RequestContext implements OperationContext, ReadCall {
     const { links, config } = this.services;
     const most = config.MAX_BODY_BYTES;
     this.require('client-links:create');
-    if (key !== undefined) identifiers.idempotencyKey(key);
+    const idempotency =
+      key === undefined ? undefined : ([this.facts.caller.key, identifiers.idempotencyKey(key)] as const);
     // Only a document that repeats a long variable has more: the text must not be walked, written and sent hundreds of times.
     if (bytesLeftAfter(request, most) < 0) {
       throw badInput('input', `must have at most ${most} characters (MAX_BODY_BYTES)`);
@@ -134,7 +135,6 @@ export class RequestContext implements OperationContext, ReadCall {
     const fault = faultOfMetadata(request.metadata);
     if (fault !== undefined) throw badInput(`input.metadata${fault.place}`, fault.message);
     try {
-      const idempotency = key === undefined ? undefined : { caller: this.facts.caller.key, key };
       const created = await links.create(request, idempotency, this);
       this.audit('client-link-requested', created.replayed ? 'replayed' : 'created');
       return created;

@@ -48,20 +48,20 @@ export class ClientLinks {
   constructor(private readonly options: ClientLinksOptions) {}
 
   /**
-   * @param idempotency the caller's key together with who the caller is; undefined creates without protection
+   * @param idempotency who the caller is, together with the caller's key; undefined creates without protection
    * @throws GatewayError IDEMPOTENCY_CONFLICT for a known key with another input; OUTCOME_UNKNOWN when the link may exist;
    *   UPSTREAM_UNAVAILABLE also when the shared store cannot tell whether the key is known
    */
   async create(
     request: ClientLinkRequest,
-    idempotency: { readonly caller: string; readonly key: string } | undefined,
+    idempotency: readonly [caller: string, key: string] | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
     const { calls, service, workMs } = this.options;
     const { holder } = call;
     const send = () => service.createClientLink(request, call);
     if (idempotency === undefined) return { link: await calls.run(holder, send), replayed: false };
-    const name = JSON.stringify([idempotency.caller, idempotency.key]);
+    const name = JSON.stringify(idempotency);
     // The hash covers the name, so that equal inputs under different keys look different.
     const input = hash('sha256', `${name} ${stableStringify(request)}`, 'base64url');
     let waitsUntil: number | undefined;

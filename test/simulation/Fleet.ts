@@ -162,7 +162,7 @@ export class Fleet {
         const { key, input } = step;
         const mark = `${key ?? `without a key ${n}`}, input ${input}`;
         const work = async () => {
-          const idempotency = key === undefined ? undefined : { caller: 'caller', key };
+          const idempotency = key === undefined ? undefined : (['caller', key] as const);
           const { link } = await wired.links.create({ metadata: { mark } }, idempotency, call);
           return { content: link.id };
         };

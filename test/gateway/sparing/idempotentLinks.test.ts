@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type FleetOptions, outcomeOf, startFleet } from '../../support/fleet.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
-const mine = { caller: 'caller-1', key: 'key-1' };
+const mine = ['caller-1', 'key-1'] as const;
 
 describe('createClientLink with an idempotency key', () => {
   async function scene(options: FleetOptions = {}) {
