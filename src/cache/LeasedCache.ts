@@ -37,13 +37,10 @@ const entryBytes = 700;
 /** A random id. It is copied, because `randomUUID` makes it of parts that take 490 bytes in memory. */
 const newId = (): string => ownText(crypto.randomUUID());
 
-interface Reader<Value> {
+interface Reader<Value> extends Pick<ReadRequest<Value>, 'acceptable' | 'holder'> {
   readonly id: string;
-  /** For whom it reads. */
-  readonly holder?: string | undefined;
   /** Names the reader as the owner of the lease that it takes. */
   readonly owner: string;
-  readonly acceptable: (entry: Entry<Value>) => boolean;
   readonly fetch: () => Promise<Entry<Value>>;
   /** Whether memory may keep the result: not if the subject was forgotten during the read. */
   readonly mayKeep: () => boolean;
