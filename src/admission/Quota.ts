@@ -85,7 +85,7 @@ export class Quota {
     const waitMs = this.#fields.memo(keyOf(asker)).take(rootFields);
     if (waitMs === 0) return;
     const message = `At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`;
-    throw rateLimited(message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+    throw rateLimited(message, { retryAfterSeconds: waitMs / 1000 });
   }
 
   /** Counts `weight` refusals. Returns the milliseconds until they may be answered; undefined when too many wait already. */
@@ -150,7 +150,7 @@ export class Quota {
     const waitMs = this.#work.get(holder)?.take(0) ?? 0;
     const hasOthers = performance.now() - this.#othersSeenAt <= presentMs;
     if (waitMs === 0 || !hasOthers || this.#load.measure().utilization < busyUtilization) return;
-    const retryAfterSeconds = Math.ceil(waitMs / 1000);
+    const retryAfterSeconds = waitMs / 1000;
     throw rateLimited('Your operations take too much of the CPU time that all callers share', { retryAfterSeconds });
   }
 }

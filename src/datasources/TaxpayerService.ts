@@ -181,7 +181,7 @@ const pauseOf = (endpoint: Endpoint, fingerprint: string) => ['pause', endpoint,
 
 function pausedError(reason: PauseReason, leftMs: number): GatewayError {
   if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401');
-  const retryAfterSeconds = Math.ceil(leftMs / 1000);
+  const retryAfterSeconds = leftMs / 1000;
   const message = 'The service asked for fewer calls';
   return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
 }

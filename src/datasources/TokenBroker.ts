@@ -201,7 +201,7 @@ export class TokenBroker implements MemoryKeeper {
     const leftMs = (last?.until ?? 0) - performance.now();
     if (last && leftMs > 0) {
       const { code, message, reason } = last.error;
-      throw new GatewayError(code, message, { reason, retryAfterSeconds: Math.ceil(leftMs / 1000) });
+      throw new GatewayError(code, message, { reason, retryAfterSeconds: leftMs / 1000 });
     }
     let wasCalled = false;
     const beforeTry = async () => {

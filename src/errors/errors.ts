@@ -22,7 +22,7 @@ export interface Violation {
 
 /** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
 export class GatewayError extends Error {
-  /** When to try again, in whole seconds from now; default for a retryable code: 1. */
+  /** When to try again, in seconds from now, rounded up; default for a retryable code: 1. */
   readonly retryAfterSeconds?: number | undefined;
   readonly violations?: readonly Violation[];
   /** The holder whose own failures, budget or calls led to the refusal. Others who wait for the same read try again. */
@@ -43,6 +43,7 @@ export class GatewayError extends Error {
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
     Object.assign(this, options);
+    if (this.retryAfterSeconds) this.retryAfterSeconds = Math.ceil(this.retryAfterSeconds);
   }
 }
 

@@ -85,7 +85,7 @@ export class EndpointBreaker {
       'UPSTREAM_UNAVAILABLE',
       'The service kept failing: the gateway pauses its calls for a moment',
       {
-        retryAfterSeconds: Math.ceil(waitMs / 1000),
+        retryAfterSeconds: waitMs / 1000,
         reason: `the breaker is open for ${isForAll ? 'all' : "this caller's"} calls`,
         onlyFor: isForAll ? undefined : { holder: holder || undefined },
       },

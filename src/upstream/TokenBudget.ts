@@ -95,7 +95,7 @@ export class TokenBudget {
     const { code, forWhom, event } = refusals[of];
     this.options.onEvent(event);
     return new GatewayError(code, message ?? `At most ${most} token calls per hour for ${forWhom}`, {
-      retryAfterSeconds: Math.ceil(waitMs / 1000),
+      retryAfterSeconds: waitMs / 1000,
       httpStatus: of === 'caller' ? 429 : undefined,
       onlyFor: of === 'fleet' ? undefined : { holder },
     });
