@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { ageMsOf, type Entry, isYoungerThan } from '../cache/Entry.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { Config } from '../config/config.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './TaxpayerService.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -15,7 +14,7 @@ type Observation = z.output<typeof storedObservation>;
 /** An observation, and when it was read. Memory always gives the same object, so that `Vocabulary` translates it once. */
 export type JobView = Entry<Observation>;
 
-interface RefreshJobsOptions extends ReadingOptions, Pick<Config, 'JOB_POLL_MIN_MS' | 'JOB_POLL_MAX_MS'> {
+interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
 }
 

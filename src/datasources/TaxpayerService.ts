@@ -1,5 +1,6 @@
 import type { LeasedCacheOptions } from '../cache/Entry.js';
 import type { SealedStore } from '../cache/SealedStore.js';
+import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import { NoAnswer } from '../network/exchange.js';
@@ -51,10 +52,10 @@ export interface ReadCall extends CallOptions {
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
-type CacheSetting = 'store' | 'memoryBytes' | 'workMs' | 'calls' | 'onRead' | 'onBytes';
+type CacheSetting = 'store' | 'workMs' | 'calls' | 'onRead' | 'onBytes';
 
-/** What every cached read of the service needs. */
-export interface ReadingOptions extends Pick<LeasedCacheOptions<unknown>, CacheSetting>, WatcherOptions {
+/** The settings, and what every cached read of the service needs. */
+export interface ReadingOptions extends Config, Pick<LeasedCacheOptions<unknown>, CacheSetting>, WatcherOptions {
   readonly service: TaxpayerService;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;

@@ -1,12 +1,11 @@
 import { isYoungerThan, type ReadRequest } from '../cache/Entry.js';
 import type { MemoryKeeper } from '../cache/Forgets.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { Config } from '../config/config.js';
 import type { Secret } from '../config/Secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache, mostRemembered } from '../process/memory.js';
 import { inTime } from '../process/pause.js';
-import { type BudgetEvent, TokenBudget, type TokenBudgetOptions } from '../upstream/TokenBudget.js';
+import { type BudgetEvent, TokenBudget } from '../upstream/TokenBudget.js';
 import { digestOf, freshMsOf, isFinalRecord, unchangedMsOf } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type ReadCall, type ReadingOptions } from './TaxpayerService.js';
@@ -23,14 +22,6 @@ import {
 } from './tokenAnswer.js';
 import { Watcher } from './Watcher.js';
 
-/** `BREAKER_RESET_MS`: also the longest backoff for a record that cannot be read. */
-interface TokenBrokerOptions
-  extends ReadingOptions,
-    TokenBudgetOptions,
-    Pick<Config, 'freshness' | 'BREAKER_RESET_MS'> {
-  readonly onEvent: (event: TokenEvent) => void;
-}
-
 export type TokenEvent =
   | 'stale-served'
   | 'absent-remembered'
@@ -42,7 +33,10 @@ const freshnessFloorMs = 60_000; // lowest maximum age that callers can ask for;
 const refetchCoolDownMs = 60_000; // after a new token was refused, no other is fetched for the taxpayer
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
-/** The first failure to read a record has no effect; the next begins a pause of this length, and each further one doubles it. */
+/**
+ * The first failure to read a record has no effect; the next begins a pause of this length, and each further one doubles it, up to
+ * BREAKER_RESET_MS.
+ */
 const firstPauseMs = 1000;
 
 /** Bytes that a remembered failure takes in memory. Measured: 716. */
@@ -71,7 +65,8 @@ export class TokenBroker implements MemoryKeeper {
   /** The failures of records that cannot be read. Kept by each process, so that an outage puts no load on the store. */
   readonly #failures = new BoundedCache<Failure>({ max: mostRemembered(failureBytes) });
 
-  constructor(private readonly options: TokenBrokerOptions) {
+  constructor(private readonly options: ReadingOptions) {
+    const { onTokenEvent: onEvent, onBudget } = options.metrics;
     this.cache = new LeasedCache({
       ...options,
       kind: 'token',
@@ -96,7 +91,7 @@ export class TokenBroker implements MemoryKeeper {
       },
       options,
     );
-    this.#budget = new TokenBudget(options);
+    this.#budget = new TokenBudget({ ...options, onEvent, onBudget });
   }
 
   /**
@@ -137,7 +132,7 @@ export class TokenBroker implements MemoryKeeper {
       error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$|RATE_LIMITED$)/.test(error.code);
     const stale = isNoAnswer ? this.known(id, true) : undefined;
     if (stale === undefined) throw error;
-    this.options.onEvent('stale-served');
+    this.options.metrics.onTokenEvent('stale-served');
     return stale;
   }
 
@@ -153,7 +148,7 @@ export class TokenBroker implements MemoryKeeper {
     { endsAt, ...call }: ReadCall & { readonly endsAt: number },
     read: (token: Secret) => Promise<T>,
   ): Promise<T> {
-    const { store, onEvent } = this.options;
+    const { store, metrics } = this.options;
     let beganAt: number | undefined;
     /**
      * The versions that the service has refused. A refusal deletes nothing, so a late refusal cannot evict a newer token, and
@@ -183,7 +178,7 @@ export class TokenBroker implements MemoryKeeper {
       }
       const coolDown = await store.coolDown(refusalName(id));
       const isCoolingDown = coolDown !== undefined && refused.has(coolDown.value);
-      onEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
+      metrics.onTokenEvent(isCoolingDown ? 'refetch-cool-down' : 'credential-replaced');
       if (isCoolingDown) throw notAuthorized();
     }
   }
@@ -195,7 +190,7 @@ export class TokenBroker implements MemoryKeeper {
 
   /** @throws GatewayError during the pause of a record that keeps failing, the last error with the time that is left */
   async #fetch(id: TaxpayerId, endsAt: number, call: ReadCall): Promise<TokenAnswer> {
-    const { service, BREAKER_RESET_MS, onEvent } = this.options;
+    const { service, BREAKER_RESET_MS, metrics } = this.options;
     const { holder, trail } = call;
     const last = this.#failures.get(id);
     const leftMs = (last?.until ?? 0) - performance.now();
@@ -217,7 +212,7 @@ export class TokenBroker implements MemoryKeeper {
       if (!(error instanceof GatewayError)) throw error;
       if (error.code === 'NOT_FOUND') {
         this.#failures.delete(id);
-        onEvent('absent-remembered');
+        metrics.onTokenEvent('absent-remembered');
         return null;
       }
       // Not after a 429: then the whole endpoint pauses, and that pause is the longer one.

@@ -54,7 +54,7 @@ export function startDatasources(options: DatasourcesOptions) {
     onRead: metrics.onRead,
     onBytes,
   };
-  const broker = new TokenBroker({ ...shared, onEvent: metrics.onTokenEvent, onBudget: metrics.onBudget });
+  const broker = new TokenBroker(shared);
   const jobs = new RefreshJobs({ ...shared, broker });
   const links = new ClientLinks({ ...shared, workMs: deadlineMs + leaseMarginMs });
   // A third cache would take another eighth of the heap (`memoryBytes`), and change the numbers that `LeasedCache.ts` says are in

@@ -7,7 +7,7 @@ import { goOnAlone } from '../stores/StoreError.js';
 import type { CallOptions } from './ResilientFetch.js';
 
 /** `budgetWatchShare`: the share that all watchers together may use, from 0 to 1. Each share is at least one call. */
-export interface TokenBudgetOptions
+interface TokenBudgetOptions
   extends Pick<Config, 'TOKEN_BUDGET_PER_HOUR' | 'TOKEN_BUDGET_CALLER_SHARE' | 'budgetWatchShare'> {
   readonly store: SealedStore;
   /** The calls left, and the milliseconds until the hour ends. */
