@@ -61,23 +61,20 @@ export class Places {
 
   /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
   take(resource: Resource, holder: Holder, amount = 1): Release {
-    this.#assertRoom(resource, holder, amount);
+    const { name, setting, perHolder } = this.bounds[resource];
+    if (!this.#hasShare(resource, holder, amount)) {
+      const per = resource === 'newcomers' ? 'address' : 'caller';
+      throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
+    }
+    if (!this.hasRoom(resource, holder, amount)) {
+      throw rateLimited(`The gateway has no room for more ${name} (${setting})`);
+    }
     this.#change(resource, holder, amount);
     let isHeld = true;
     return () => {
       if (isHeld) this.#change(resource, holder, -amount);
       isHeld = false;
     };
-  }
-
-  #assertRoom(resource: Resource, holder: Holder, amount: number): void {
-    if (this.hasRoom(resource, holder, amount)) return;
-    const { name, setting, perHolder } = this.bounds[resource];
-    if (!this.#hasShare(resource, holder, amount)) {
-      const per = resource === 'newcomers' ? 'address' : 'caller';
-      throw rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
-    }
-    throw rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }
 
   hasRoom(resource: Resource, holder: Holder, amount = 1): boolean {
