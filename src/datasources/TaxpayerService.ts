@@ -52,10 +52,11 @@ export interface ReadCall extends CallOptions {
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
-type CacheSetting = 'store' | 'workMs' | 'calls' | 'onRead' | 'onBytes';
-
 /** The settings, and what every cached read of the service needs. */
-export interface ReadingOptions extends Config, Pick<LeasedCacheOptions<unknown>, CacheSetting>, WatcherOptions {
+export interface ReadingOptions
+  extends Config,
+    WatcherOptions,
+    Pick<LeasedCacheOptions<unknown>, 'store' | 'workMs' | 'calls' | 'onRead' | 'onBytes'> {
   readonly service: TaxpayerService;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
