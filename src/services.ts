@@ -43,6 +43,7 @@ export async function startServices(surroundings: Surroundings) {
   }, cleanEveryMs).unref();
   metrics.showBudget(config.TOKEN_BUDGET_PER_HOUR);
   followSecrets(config, surroundings, (setting) => {
+    // Without encryption keys, the secret names and seals what is stored: all of it has another name from now on.
     if (setting === 'UPSTREAM_CLIENT_SECRET' && sealer.renew()) forgets.forgetAll();
   });
   return {

@@ -187,7 +187,7 @@ export class HttpServer {
     if (answered instanceof Promise ? await answered : answered) return;
     const [path = ''] = url.split('?', 1);
     const { routes } = this.options;
-    const handler = Object.hasOwn(routes, path) && routes[path]; // `CONNECT constructor` is a path, too
+    const handler = Object.hasOwn(routes, path) && routes[path]; // a CONNECT may ask for `constructor`
     if (handler) await handler(request, response);
     else response.writeHead(404, plainText).end(`Not found: the paths here are ${Object.keys(routes).join(', ')}\n`);
   }

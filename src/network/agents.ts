@@ -73,7 +73,7 @@ export class Agents {
    * then the request cannot have arrived, whatever the error says.
    */
   newAgent(url: URL, onOpen?: () => void): HttpAgent {
-    const agent = this.#agentFor(url, this.#proxyFor(url));
+    const agent = this.#bareAgent(url, this.#proxyFor(url));
     beforeRequests(agent, (request) => {
       if (onOpen) request.once('socket', (socket) => whenOpen(socket, onOpen));
       request.once('response', hideChunks);
@@ -81,7 +81,7 @@ export class Agents {
     return agent;
   }
 
-  #agentFor({ protocol }: URL, proxy?: ProxyAddress): HttpAgent {
+  #bareAgent({ protocol }: URL, proxy?: ProxyAddress): HttpAgent {
     if (protocol !== 'https:') return proxy ? forwardingAgent(proxy) : new HttpAgent(keepAlive);
     return proxy ? new TunnelAgent(proxy, this.#pem) : new HttpsAgent({ ...keepAlive, ...this.#pem });
   }

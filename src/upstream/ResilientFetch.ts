@@ -112,7 +112,7 @@ export class ResilientFetch {
     const agent = method === 'POST' ? agents.newAgent(target, () => (mayHaveArrived = true)) : undefined;
     const init = { method, headers, body: body ?? null, agent };
     const answer = await exchange(agents, url, limitMs, decode, init, fetch)
-      .catch(asAnswer)
+      .catch(asFailure)
       .finally(() => agent?.destroy());
     const failure = answer instanceof NoAnswer ? answer : undefined;
     const { status } = answer;
@@ -142,8 +142,8 @@ export class ResilientFetch {
 /** A 403 to the client credentials counts as a failure of the endpoint: nobody can tell whom it concerns. */
 const failsBy403: ReadonlySet<Endpoint> = new Set(clientEndpoints);
 
-/** A try without a usable answer has one, too: what failed. Any other error is a bug of ours. */
-function asAnswer(error: unknown): NoAnswer {
+/** What failed, to be noted like an answer. Rethrows any other error: it is a bug of ours. */
+function asFailure(error: unknown): NoAnswer {
   if (error instanceof NoAnswer) return error;
   throw error;
 }
